@@ -173,7 +173,7 @@ describeConsole('the pages of a tenant', () => {
     expect(await page.content()).not.toContain(secret!);
     await baton.expectAccessible(page);
     await page.getByRole('button', { name: 'Rotate for the shop' }).click();
-    await dialog(page).getByLabel('The secret of before').fill('0');
+    await dialog(page).getByLabel('The former secret').fill('0');
     await dialog(page).getByRole('button', { name: 'Rotate' }).click();
     const next = await dialog(page).getByLabel('Secret', { exact: true }).textContent();
     await dialog(page).getByRole('button', { name: 'Done' }).click();

@@ -130,7 +130,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       try {
         const failed = await send(caller);
         expect(failed.status.state).toBe('TASK_STATE_FAILED');
-        expect(failed.status.message.parts[0].text).toContain('nobody is signed in at 127.0.0.1');
+        expect(failed.status.message.parts[0].text).toContain('there is no sign-in at 127.0.0.1');
         const browser = new TestBrowser();
         const link = await linkFor(name);
         const page = await browser.open(link);

@@ -293,7 +293,7 @@ export const REMOTE_QUIRKS: readonly RemoteQuirk[] = [
     task: 'failed',
     calls: 1,
     caller:
-      'The agent at <host> answered with the error -32009: The scales are broken (set version of this agent to one that it speaks)',
+      'The agent at <host> answered with the error -32009: The scales are broken (set version of this agent to one that it supports)',
   },
   {
     when: 'cuts the connection before it answers, once',

@@ -112,7 +112,7 @@ it('what is for operators is on the management port alone, however its path is s
   }
 });
 
-it('the API of operators is on the management port alone, and refuses everybody but operators', async () => {
+it('the API of operators is on the management port alone, and refuses all other callers', async () => {
   const routes = MANAGEMENT_ROUTES.filter(({ access }) => access !== 'public');
   expect(routes.every(({ access }) => access === 'operator')).toBe(true);
   const elsewhere = routes.filter(({ path }) => !path.startsWith('/v1/admin/'));

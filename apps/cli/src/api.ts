@@ -155,7 +155,7 @@ async function refusal(origin: string, response: Response): Promise<OperatorErro
   return new RefusedError(origin, status, messageOf(body) ?? 'no reason is given', fieldsOf(body));
 }
 
-/** Of an error of Baton's own endpoints. */
+/** The wrong fields in an error of Baton's own endpoints. */
 function fieldsOf(body: string): WrongField[] {
   try {
     const { error } = JSON.parse(body) as { error?: { fields?: unknown } };
@@ -165,7 +165,7 @@ function fieldsOf(body: string): WrongField[] {
   }
 }
 
-/** Of a JSON-RPC error, or of any error that is an object with a message. */
+/** The message of a JSON-RPC error, or of another error that is an object with a message. */
 function messageOf(body: string): string | undefined {
   try {
     // The error of a refused cancel has only the reason.

@@ -103,7 +103,7 @@ describe('tenants', () => {
     );
     expect(await json('tenants resume debtor')).toMatchObject({ id, suspendedAt: null });
     expect(await refusal('tenants delete debtor')).toBe(
-      'This deletes all tokens, agents, secrets, schedules and tasks of "debtor" for good: add --yes.',
+      'This deletes all tokens, agents, secrets, schedules and tasks of "debtor" permanently: add --yes.',
     );
     await json('tokens create --tenant debtor --name ci');
     expect(await baton('tenants delete debtor --yes')).toEqual({

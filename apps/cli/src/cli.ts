@@ -37,5 +37,5 @@ export function readStateFile(path: string): Record<string, unknown> | undefined
     if (code === 'EACCES')
       throw new OperatorError(`${path} cannot be read: run this as the user who started Baton.`);
   }
-  throw new OperatorError(`${path} is damaged: run \`npm start\` again, which writes it anew.`);
+  throw new OperatorError(`${path} is damaged: run \`npm start\` again, which writes it again.`);
 }

@@ -91,7 +91,7 @@ describe('baton doctor', () => {
     });
   });
 
-  it('names settings that are wrong or unknown, and asks nobody then', async () => {
+  it('names settings that are wrong or unknown, and connects to no service then', async () => {
     const { code, faults, named } = await doctor({ LEASE_MS: 'long', BATON_MASTERKEY: 'x' });
     expect({ code, faults }).toEqual({ code: 1, faults: 2 });
     expect(named('Settings').map(({ status }) => status)).toEqual(['fault', 'warning']);
@@ -99,7 +99,7 @@ describe('baton doctor', () => {
     expect(named('Postgres')[0]).toMatchObject({ status: 'fault', found: matching(/^could not be asked/) });
   });
 
-  it('says that nobody answers, without the password', async () => {
+  it('reports a server that does not answer, without the password', async () => {
     const { code, out, named } = await doctor({
       DATABASE_URL: 'postgres://baton:geheim@127.0.0.1:1/baton',
       REDIS_URL: 'redis://:geheim@127.0.0.1:1',

@@ -81,7 +81,7 @@ function sentenceOf(error: unknown): string {
   return `Unexpected error: ${reasonOf(error)}.`;
 }
 
-/** What Postgres refuses, with the remedy behind a colon; undefined if it is none of the usual faults. */
+/** What Postgres refuses, with the remedy behind a colon; undefined if the fault is unusual. */
 export function knownFault(error: unknown): string | undefined {
   const codes = chain(error).map((each) => (each as { code?: unknown }).code);
   return REMEDIES.find((remedy) => codes.some((code) => remedy.codes.includes(String(code))))?.sentence;

@@ -43,7 +43,7 @@ describe('npx baton with --url needs no database', () => {
     expect(await must(...bind, 'echo', 'Bücher.example:443')).toEqual({ ...bound, public: false });
     expect(await must('hosts', 'list', '--tenant', 'remote-hosts')).toEqual([{ ...bound, public: false }]);
     expect((await baton(...bind, 'echo', 'open.example', '--public')).out).toMatch(
-      /for everybody, also without a token\.$/,
+      /for all callers, also without a token\.$/,
     );
     expect(await must('hosts', 'unbind', 'open.example')).toMatchObject({ public: true });
     expect((await baton('hosts', 'list')).out).toMatch(/\nxn--bcher-kva\.example +remote-hosts +echo/);

@@ -13,7 +13,7 @@ describe('output', () => {
     ]);
   });
 
-  it('lets nobody drive the terminal from a name or an answer', () => {
+  it('lets no name and no answer control the terminal', () => {
     expect(printable('\u001b[2Jgone\u0007\u009b31m\r')).toBe('[2Jgone31m');
     expect(printable('{"to":"\u202e"moc.live":"')).toBe('{"to":""moc.live":"');
     expect(printable('two\nlines\tand a tab')).toBe('two\nlines\tand a tab');

@@ -9,7 +9,7 @@ const EXIT_OF: Partial<Record<number, number>> = { 403: EXIT.notAllowed, 404: EX
 export class RefusedError extends OperatorError {
   constructor(
     origin: string,
-    /** Of HTTP. */
+    /** Status of HTTP. */
     readonly status: number,
     /** The message of the server, without a full stop. */
     readonly reason: string,

@@ -43,7 +43,7 @@ function command(
 
 /**
  * The API process.
- * @param link which it gets when it has started the first time. One that takes its place gets none: the link works once
+ * @param link which it gets when it has started the first time. A process that replaces it gets no link: the link works once
  */
 export function apiProcess(
   home: Home,

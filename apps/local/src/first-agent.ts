@@ -63,7 +63,7 @@ export class FirstAgent {
     await this.call('PUT', `/v1/agents/${SLUG}`, { ...definition, config });
   }
 
-  /** That of the agent; undefined: there is none of that name. */
+  /** That of the agent; undefined: no agent has that name. */
   private async definition(): Promise<{ config?: { baseUrl?: string; model?: string } } | undefined> {
     const answer = await this.fetch('GET', `/v1/agents/${SLUG}`);
     if (!answer.ok) return undefined;

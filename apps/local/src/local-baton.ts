@@ -288,7 +288,7 @@ const ownOrigins = (port: string): string =>
 const reachNote = (host: string): string =>
   ['127.0.0.1', '::1', 'localhost'].includes(host)
     ? 'Reach: this machine only. HOST=0.0.0.0 lets your network in.'
-    : `Reach: everybody who reaches ${host}. HOST=${LOOPBACK} keeps to this machine.`;
+    : `Reach: all machines that reach ${host}. HOST=${LOOPBACK} limits it to this machine.`;
 
 /** The port to use: a free one for 0, otherwise the given one. Throws StartError if it is not available. */
 export async function claimPort(port: number, host: string): Promise<number> {

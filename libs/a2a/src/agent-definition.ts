@@ -96,7 +96,7 @@ export const agentFile = z.strictObject({
     'Media types that it takes; others are refused; left out = it takes all, and its card says text and JSON',
   ),
   outputModes: texts.describe('Media types that it answers with; left out = text and JSON'),
-  extensions: z.array(extension).default([]).describe('A2A extensions that it speaks'),
+  extensions: z.array(extension).default([]).describe('A2A extensions that it supports'),
   extended: extended.optional().describe('The extended card: what only callers with a token may read'),
   pushNotifications: z
     .boolean()
@@ -116,7 +116,7 @@ export const agentFile = z.strictObject({
     })
     .optional()
     .describe('What a task costs besides calls of models that Baton makes; spending caps count it'),
-  reminders: reminders.optional().describe('When webhooks are told again that a task waits for a person'),
+  reminders: reminders.optional().describe('When webhooks are notified again that a task waits for a person'),
   versions: z
     .enum(VERSION_POLICIES)
     .optional()

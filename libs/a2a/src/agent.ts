@@ -16,7 +16,7 @@ export interface Agent {
   version?: number;
   /** Catalog agents only: unset unless the agent has, or had, a version with the label `next`. */
   labels?: AgentLabels;
-  /** Of the agent of a run: the label with which its task began. */
+  /** For the agent of a run: the label with which its task began. */
   label?: AgentLabel;
   /** Installed agents only: hash of the code that a task must run, if it is pinned to it. Unset: the code that is there. */
   code?: string;

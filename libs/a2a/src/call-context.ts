@@ -21,7 +21,7 @@ export interface CallContext {
   principal: Principal;
   /** The entry of the issuer that vouches for the principal, if it is a user of one. */
   issuerId?: string | undefined;
-  /** The token of a user who sends a message. Unset: the caller is none, or the call is none that sends. */
+  /** The token of a user who sends a message. Unset: the caller is not a user, or the call does not send. */
   subject?: SubjectToken | undefined;
   scopes: readonly Scope[];
   /** The agents that exist for the caller; unset = all of its tenant. */

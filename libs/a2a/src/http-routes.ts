@@ -119,8 +119,8 @@ const QUERY_VALUES: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * The params of a request without a body. A parameter may have its JSON name or its proto name (`historyLength`,
- * `history_length`). An empty value is none. A value of a wrong form stays a string, and the codec refuses it.
+ * The params of a request without a body. A parameter may have its JSON name or its proto name (`historyLength`, `history_length`).
+ * An empty value counts as missing. A value of a wrong form stays a string, and the codec refuses it.
  */
 export function paramsOfQuery(query: object): Record<string, unknown> {
   const members = Object.entries(query).flatMap(([name, value]: [string, unknown]) => {

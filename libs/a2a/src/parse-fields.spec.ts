@@ -36,7 +36,7 @@ describe('what is wrong with a value that a person wrote', () => {
     expect(violations(7)).toEqual({ config: expect.stringContaining('expected object') });
   });
 
-  it('is no longer than somebody reads, however much is wrong', () => {
+  it('is short, however many fields are wrong', () => {
     const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`name-${n}`, n]));
     const told = (raw: unknown): string => {
       try {

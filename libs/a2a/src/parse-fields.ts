@@ -48,7 +48,7 @@ function violationsOf(issue: Issue, at: readonly PropertyKey[]): FieldViolation[
   return [{ field: formatPath(path), description }];
 }
 
-/** Of the forms that a value could have, the one that its author meant: it got furthest, or has the fewest faults. */
+/** The form of a value that its author meant, of several alternatives: it got furthest, or has the fewest faults. */
 const nearestBranch = (branches: readonly (readonly Issue[])[]): readonly Issue[] =>
   [...branches].sort((a, b) => depthOf(b) - depthOf(a) || faultsOf(a) - faultsOf(b))[0] ?? [];
 

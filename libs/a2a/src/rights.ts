@@ -13,7 +13,7 @@ export interface Principal {
 /** The agents that a caller may know of and call. */
 export interface AllowedAgents {
   readonly slugs: readonly string[];
-  /** Of those that exist, also of those that were deleted. */
+  /** Ids of existing and of deleted agents. */
   readonly ids: readonly string[];
 }
 

@@ -77,5 +77,5 @@ export const mayReceive = (origins: readonly string[] | null, destination: strin
 
 /** Why a secret is refused, with the remedy. @param commandLine how to call the command line, such as `node bin/baton.cjs` */
 export const originRefusal = (name: string, destination: string, commandLine: string): string =>
-  `the secret "${name}" may not be sent to ${destination.slice(0, MAX_ORIGIN)}: whoever may write secrets can add that to its ` +
+  `the secret "${name}" may not be sent to ${destination.slice(0, MAX_ORIGIN)}: a caller with the scope secrets:write can add that to its ` +
   `origins (${commandLine} secrets origins ${name} …)`;

@@ -68,7 +68,7 @@ export interface Truncation {
 export interface TaskSize {
   /** In its log. */
   events: number;
-  /** Of its messages and events, as JSON. */
+  /** Bytes of its messages and events, as JSON. */
   bytes: number;
 }
 

@@ -26,7 +26,7 @@ export interface SignInOffer {
 
 /** A call that an agent makes with a sign-in, for the audit log: never its input. */
 export interface SignedInCall {
-  /** What is called: a tool of an MCP server, or a remote agent by its host. */
+  /** The called tool of an MCP server, or the host of a remote agent. */
   kind: 'tool' | 'remote-agent';
   name: string;
   /** Name of the MCP server in the settings of the agent. */

@@ -7,10 +7,10 @@ import { z } from 'zod';
 import { agentFiles, codeOfFiles, LOCK_FILE } from './agent-code.js';
 import { TooLargeToKeep } from './too-large-to-keep.js';
 
-/** Of the files of an agent, without packages. */
+/** Maximum number of files of an agent, without packages. */
 const MAX_FILES = 2_000;
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Of a file as JSON with Base64. */
+/** Maximum size of a file as JSON with Base64. */
 const MAX_JSON_BYTES = 2 * MAX_BYTES;
 
 /** Contents as Base64 by their paths below `BATON_AGENTS_DIR/<slug>`, and the lock file beside that folder. */
@@ -67,7 +67,7 @@ export async function readArchive(
   const read = archived.parse(parseJsonBody(text));
   const files = read.files.map(([path, content]): [string, Buffer] => [path, Buffer.from(content, 'base64')]);
   for (const [path] of files) {
-    // What is in the database is no reason to write elsewhere.
+    // A path in the database must not lead outside of the folder.
     if (path.split('/').some((name) => name === '' || name.startsWith('.') || name.includes('\0'))) {
       throw new Error(`the kept code of the agent "${slug}" has a file ${JSON.stringify(path)}`);
     }

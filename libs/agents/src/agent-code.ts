@@ -18,7 +18,7 @@ export const LOCK_FILE = 'package-lock.json';
 const LOCK_FILE_ABOVE = `../${LOCK_FILE}`;
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 20;
-/** Contents that are read. Of further files the size counts. */
+/** Contents that are read. For further files, only the size is compared. */
 const MAX_BYTES = 64 * 1024 * 1024;
 /** Characters of a hash. */
 const LENGTH = 16;

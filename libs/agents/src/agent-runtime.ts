@@ -81,9 +81,9 @@ export interface TurnConsole {
   write(level: ConsoleLevel, text: string): string;
 }
 
-/** What is kept of one call of a model, for those who may read it. */
+/** The record of one call of a model, for callers who may read it. */
 export interface CallRecord {
-  /** Of the entry of the call in the journal. */
+  /** Position of the entry of the call in the journal. */
   position: number;
   /** JSON without secrets, of bounded size. */
   json: string;
@@ -165,7 +165,7 @@ export interface Turn {
   /** Counts from 1. A higher number means that an earlier attempt crashed, or was suspended, during this turn. */
   attempt: number;
   agent: Agent;
-  /** Whose task it is. A context of one owner is none of another. Null: the task has none. */
+  /** Whose task it is. A context belongs to one owner. Null: the task has none. */
   owner: string | null;
   /** Run the turn in a process of its own: an earlier attempt may have killed its process with other turns in it. */
   runsAlone?: boolean;

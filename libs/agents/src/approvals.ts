@@ -23,7 +23,7 @@ export interface ApprovalRequest {
   unknownOutcome?: true | undefined;
   /** The tool itself asks, with a form or with an address to open. To approve it is to answer with `input`, or to have opened the address. */
   question?: { requestedSchema: Record<string, unknown> } | { url: string } | undefined;
-  /** Of a call further down: slugs of the agents from the one whose task this is to the one that asks. */
+  /** For a call further down: slugs of the agents from the one whose task this is to the one that asks. */
   agents?: string[] | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface Decision {
   approved: boolean;
   /** The reason. The model reads it if the call is refused. */
   reason?: string;
-  /** Of an approved call: the person changed its input to this. */
+  /** For an approved call: the person changed its input to this. */
   input?: unknown;
   /** Unset: the question has expired, or an earlier release took the answer. */
   by?: Approver;

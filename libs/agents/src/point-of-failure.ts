@@ -61,7 +61,7 @@ function failedSteps(own: readonly Outlined[]): number[] {
   return own.filter(isFailure).map(({ position }) => position);
 }
 
-/** Each compensation is tried, also after one that has failed. */
+/** Each compensation is tried, also after a failed one. */
 const failedCompensations = (own: readonly Outlined[], undoneAt: number): number[] =>
   own
     .filter(({ event, hasError, position }) => event === 'ended' && hasError && position > undoneAt)

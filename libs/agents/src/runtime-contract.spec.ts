@@ -204,7 +204,7 @@ describe('the runtime table', () => {
     }
   });
 
-  it('says which runtimes there are to whoever asks for another', () => {
+  it('lists the runtimes if an agent names another', () => {
     expect(() => table.get('magic')).toThrow(
       'there is no runtime "magic"; there are echo, executor, index, llm, remote-a2a',
     );

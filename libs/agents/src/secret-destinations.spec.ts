@@ -39,7 +39,7 @@ describe('a run refuses to send a secret to a place that may not receive it', ()
     const turn = bench.turn({}, { secrets: secretsFor('https://api.openai.com') });
     const { status } = seen(await bench.run(turn));
     expect(status?.text).toBe(
-      `the secret "openai" may not be sent to ${bench.provider.origin}: whoever may write secrets can add that to ` +
+      `the secret "openai" may not be sent to ${bench.provider.origin}: a caller with the scope secrets:write can add that to ` +
         'its origins (node bin/baton.cjs secrets origins openai …)',
     );
     expect(bench.provider.requests).toHaveLength(0);

@@ -147,7 +147,7 @@ describe('the output of a turn', () => {
     expect(answerIn(shown)).toBe('hun');
   });
 
-  it('of a worker has a log without them, whoever writes it', async () => {
+  it('of a worker has a log without them, from every component', async () => {
     let lines = '';
     const logger = createLogger({ logLevel: 'debug' }, 'worker', { write: (line) => void (lines += line) });
     await turnThatRead(SECRET);

@@ -16,7 +16,7 @@ export class SignInNeeded extends Error {
       ? `your sign-in at ${host} lacks ${scopesShown(missing)}`
       : `you are not signed in at ${host}`;
     super(
-      isCaller ? yours : `nobody is signed in at ${host}: an administrator of the tenant must sign in there`,
+      isCaller ? yours : `there is no sign-in at ${host}: an administrator of the tenant must sign in there`,
     );
   }
 

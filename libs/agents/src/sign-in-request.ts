@@ -17,7 +17,7 @@ export function signInParts(reason: string, { link, forMs }: SignInOffer): Part[
   const hours = Math.round(forMs / 3_600_000);
   const text =
     `${reason}. To sign in, open ${link} in your browser within ${hours} hours. The task then goes on by itself. ` +
-    'Do not open the link for somebody else.';
+    'Do not open the link for another person.';
   return [plainTextPart(text), jsonPart({ [KEY]: { url: link, reason } })];
 }
 

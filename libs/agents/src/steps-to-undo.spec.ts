@@ -20,7 +20,7 @@ const journal = (...texts: string[]): Entry[] =>
   });
 
 describe('the steps of a canceled task that are undone', () => {
-  it('are those that have ended, the last one first, and those of which nobody knows', () => {
+  it('are those that have ended, the last one first, and those with an unknown outcome', () => {
     const entries = journal(
       'undoable 1',
       'begun 2',

@@ -34,7 +34,7 @@ const JOBS = gauge(
 );
 
 const THREAD_FILE = join(__dirname, 'compute-thread.js');
-/** Of one thread. */
+/** Limits of one thread. */
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 const CLOSED = 'the threads of this process are being stopped';
 const IDLE_MS = 30_000;

@@ -25,9 +25,9 @@ export interface SettingsReport {
 }
 
 /**
- * One sentence per name in `source` that looks like one of ours and is none, such as a setting that is written
- * wrong. Values are never in it. An environment has many names of other programs: only those count that begin
- * like ours or are two letters or fewer away from one of ours.
+ * One sentence per name in `source` that resembles a setting but is unknown, such as a misspelt setting. Values are never in it. An
+ * environment has many names of other programs: only those count that begin like ours or are two letters or fewer away from one of
+ * ours.
  */
 export function unknownSettings(source: EnvironmentSource): string[] {
   const known = new Set([...SETTING_NAMES, ...SECRET_FILE_NAMES]);
@@ -65,7 +65,7 @@ const isNearSetting = (name: string): boolean =>
 
 function describe(name: string): string {
   const candidate = nearest(name);
-  // Of a name with our prefix a third may be wrong, and it is still clear which setting was meant.
+  // If a third of a name with our prefix is wrong, the setting is still clear.
   const isNear = typos(name, candidate) <= Math.max(MAX_TYPOS, Math.floor(name.length / 3));
   const shown = name.replaceAll(/[^\w.-]/g, '?').slice(0, 100);
   return isNear

@@ -28,7 +28,7 @@ const MAX_NAME = 253;
 /** IPv6 addresses that reach an IPv4 address. The guard judges them as that, so such a pattern would match nothing. */
 const IPV4_IN_IPV6: ReadonlySet<string> = new Set(['ipv4Mapped', 'rfc6052']);
 
-/** Reads one pattern. Undefined: it is none. */
+/** Reads one pattern. Undefined: it is not a pattern. */
 export function parseEgressPattern(given: string): EgressPattern | undefined {
   const entry = given.trim();
   if (entry.length > MAX_LENGTH) return undefined;

@@ -184,7 +184,7 @@ export function loadEnvironment(source: EnvironmentSource = processEnvironment()
   return environment;
 }
 
-/** With another database, `npm run migrate` or a restore would change one that its caller does not mean. */
+/** With another database, `npm run migrate` or a restore would change the wrong one. */
 function assertSameDatabase(urls: {
   databaseUrl?: string | undefined;
   databaseDirectUrl?: string | undefined;

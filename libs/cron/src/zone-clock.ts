@@ -21,7 +21,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
 
 /** Where a local time is in real time. All are ms since 1970; local times as if they were UTC. */
 export interface Located {
-  /** The instant at which the clock shows it. Of a time that is shown twice, the first one. */
+  /** The instant at which the clock shows it. If a clock shows a time twice, the first one. */
   instant: number;
   /** The clocks change near it, and show it never, or twice. `change` is the instant. */
   kind: 'once' | 'skipped' | 'repeated';

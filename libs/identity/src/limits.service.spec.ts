@@ -103,7 +103,7 @@ describe('the limits of a tenant', () => {
     delete states.acme;
   });
 
-  it('are asked for again after TOKEN_CACHE_MS where nobody can be told', async () => {
+  it('are read again after TOKEN_CACHE_MS where no process can be notified', async () => {
     service.onModuleDestroy();
     await start('20');
     control.isAway = true;

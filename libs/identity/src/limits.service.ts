@@ -10,9 +10,9 @@ interface TenantTerms {
   /** Undefined if there is no such tenant. */
   slug: string | undefined;
   limits: TenantLimits;
-  /** `gone`: there is no such tenant, or soon there is none. */
+  /** `gone`: the tenant does not exist, or is being deleted. */
   state: 'active' | 'suspended' | 'gone';
-  /** Of the suspension. */
+  /** Reason of the suspension. */
   reason: string | null;
   /** Where its agents may call. */
   egress: EgressLists;
@@ -152,8 +152,8 @@ const REMEDIES: Partial<Record<LimitName, string>> = {
   agents: 'delete agents that you no longer need',
   secrets: 'remove secrets that no agent uses',
   schedules: 'remove schedules that you no longer need',
-  webhooks: 'delete webhooks that nobody needs',
-  tokens: 'revoke tokens that nobody uses',
+  webhooks: 'delete unused webhooks',
+  tokens: 'revoke unused tokens',
   pushConfigs: 'delete one of the task',
   storedBytes: 'delete what you no longer need, or wait until old tasks are deleted',
 };

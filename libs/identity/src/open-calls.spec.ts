@@ -85,7 +85,7 @@ describe('open calls', () => {
     expect([ours.reasons, guests.reasons, theirs.reasons]).toEqual([[reason, reason], [reason], []]);
   });
 
-  it('end within a second of a suspension that nobody was told of, those of guests too', async () => {
+  it('end within a second of a suspension without a notification, those of guests too', async () => {
     const { caller: of } = await caller();
     const { credential: _, ...guest } = of;
     const [ours, guests, theirs] = [calls(of), calls(guest), calls({ ...of, tenantId: 'other' })];
@@ -106,7 +106,7 @@ describe('open calls', () => {
     expect(reads.mock.calls).toEqual([[[theirs.caller.credential]]]);
   });
 
-  it('end within a second of a revocation that nobody was told of, and the cache forgets the token', async () => {
+  it('end within a second of a revocation without a notification, and the cache forgets the token', async () => {
     const { caller: of, id, secret } = await caller();
     const { reasons } = calls(of);
     control.isAway = true;

@@ -56,13 +56,13 @@ export class PushSecrets {
     this.box = new SecretBox(environment);
   }
 
-  /** Of a push config. Null if there are none. */
+  /** Encrypts the credentials of a push config. Null if there are none. */
   seal(config: ConfigKey, { token, credentials }: ReceiverCredentials): SealedSecret | null {
     if (token === undefined && credentials === undefined) return null;
     return this.box.seal(keyOf(config), JSON.stringify({ token, credentials }));
   }
 
-  /** Of a push config. */
+  /** Decrypts the credentials of a push config. */
   open(config: ConfigKey & { sealed: SealedSecret | null }): ReceiverCredentials {
     if (!config.sealed) return {};
     return JSON.parse(this.box.open(keyOf(config), config.sealed)) as ReceiverCredentials;

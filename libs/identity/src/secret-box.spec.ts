@@ -80,7 +80,7 @@ describe('a secret in its box', () => {
     }
   });
 
-  it('shows no key to whoever prints the box', () => {
+  it('shows no key when the box is printed', () => {
     for (const form of ['hex', 'base64'] as const) {
       const printed = inspect(box(one, two), { depth: 9, showHidden: true }) + JSON.stringify(box(one, two));
       expect(printed).not.toContain(one.toString(form).slice(0, 6));

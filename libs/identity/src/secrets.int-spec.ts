@@ -161,7 +161,7 @@ describe('the origins of a secret', () => {
     expect(await originsOf()).toEqual([[], [OPENAI]]);
     expect(await get('openai', OPENAI)).toBe(VALUE);
     await expect(get('openai', OPENAI, 'https://evil.example')).rejects.toThrow(
-      'the secret "openai" may not be sent to https://evil.example: whoever may write secrets can add',
+      'the secret "openai" may not be sent to https://evil.example: a caller with the scope secrets:write can add',
     );
     await expect(get('crm', 'https://crm.example')).rejects.toThrow('may not be sent');
     expect(await secrets(one).get(acme, 'none', ['https://crm.example'])).toBeUndefined();

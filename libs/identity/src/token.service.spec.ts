@@ -110,7 +110,7 @@ describe('tokens', () => {
     }
   });
 
-  it('are revoked even if nobody can be told, and then the cache soon forgets them', async () => {
+  it('are revoked even if no process can be notified, and then the cache soon forgets them', async () => {
     const tokens = new TokensInMemory();
     const control = new ControlInMemory();
     const [one, other] = [tokenService(tokens, control, 20), tokenService(tokens, control, 20)];
@@ -171,7 +171,7 @@ describe('tokens', () => {
     expect(await callerOf(other, secret)).toMatchObject({ requestsPerSecond: 3 });
   });
 
-  it('that were used are stored once a minute, when nobody waits for it', async () => {
+  it('that were used are stored once a minute, outside of requests', async () => {
     jest.useFakeTimers({ doNotFake: ['performance', 'nextTick', 'setImmediate', 'queueMicrotask'] });
     // The cache keeps the clock it found when it was loaded.
     jest.spyOn(performance, 'now').mockImplementation(() => Date.now());

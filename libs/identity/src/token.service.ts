@@ -19,7 +19,7 @@ import { explainLimit } from './limits.service.js';
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-/** Of a secret, to recognise it by: enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
+/** Characters of a secret that are shown: enough to distinguish a tenant's tokens, too few to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
 
 /** Maximum length of a token's list of agents, each of which is looked up for a request. */

@@ -262,7 +262,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       }
     });
 
-    it('tells a worker of a run, and says whether somebody has heard of it', async () => {
+    it('notifies a worker of a run, and reports whether it has a subscriber', async () => {
       const { attempt: _, ...run } = someRun();
       const inbox = new Inbox<EagerRun>();
       const end = other.receiveEagerRuns('worker', (news) => inbox.push(news));
@@ -465,7 +465,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(small?.events).toHaveLength(1);
     });
 
-    it('reach every listener of the task until it leaves, and nobody else', async () => {
+    it('reach every listener of the task until it leaves, and no other', async () => {
       const inboxes = [new Inbox<number>(), new Inbox<number>(), new Inbox<number>()] as const;
       const into = (inbox: Inbox<number>) => (signal: TaskSignal) => inbox.push(signal.lastSequence);
       const first = other.subscribeTask(tenantId, taskId, into(inboxes[0]));

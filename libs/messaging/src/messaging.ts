@@ -84,7 +84,7 @@ export interface Spending {
 export interface TickTimes {
   tenantId: string;
   scheduleId: string;
-  /** Of five fields, or six with seconds first. */
+  /** A cron expression of five fields, or six with seconds first. */
   cron?: string;
   /** One time, instead of `cron`. */
   at?: Date;

@@ -46,7 +46,7 @@ describe.each(DRIVERS)('the ticks of schedules on %s', (driver) => {
     expect(early).toBe(0);
   });
 
-  it('come at each time of a cron expression, whoever has taken the one before', async () => {
+  it('come at each time of a cron expression, whichever process took the last one', async () => {
     const inbox = new Inbox<Tick>();
     for (const process of [one, other]) process.consumeTicks(async (tick) => inbox.push(tick));
     await one.setTicks({ ...someSchedule(), cron: '* * * * * *' });

@@ -104,7 +104,7 @@ describe('an answer', () => {
     expect((await passed(pieces, wide, false)).error).toBe(`"host" sent ${what}`);
   });
 
-  it('that is no JSON to anybody is not looked into', async () => {
+  it('that is not JSON is not parsed', async () => {
     expect((await passed(['['.repeat(1_000)], { maxBytes: 1_000 }, false)).error).toBeUndefined();
   });
 });

@@ -48,7 +48,7 @@ export interface OutboundCalls {
   fetchWithin(limits: OutboundLimits): Fetch;
 }
 
-/** Tenants whose connections are kept. One that is pushed out ends its connections when they are idle. */
+/** Tenants whose connections are kept. An evicted client ends its connections when they are idle. */
 const MAX_CLIENTS = 1_000;
 /** Whose calls they are that no tenant makes. */
 const PLATFORM = '';

@@ -10,7 +10,7 @@ declare module 'pg' {
     cancel(processId: number, secretKey: number): void;
   }
   interface Client {
-    /** Of the server's process for this session, for a request to cancel its statement. */
+    /** Id of the server's process for this session, for a request to cancel its statement. */
     readonly processID: number | null;
     readonly secretKey: number | null;
     readonly sslNegotiation: string;
@@ -19,7 +19,7 @@ declare module 'pg' {
   }
 }
 
-/** What is given up: a statement, or an attempt to connect. */
+/** The given-up work: a statement, or an attempt to connect. */
 export type GivenUp = 'statement' | 'connect';
 
 export interface PostgresClientConfig extends ClientConfig {

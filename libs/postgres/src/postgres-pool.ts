@@ -7,7 +7,7 @@ declare module 'pg' {
   interface Pool {
     /** The connections that it counts. The newest is the last. */
     readonly _clients: readonly ClientBase[];
-    /** Makes a connection for one that waits. */
+    /** Makes a connection for a waiting caller. */
     newClient(waiting: WaitingCaller): void;
     /** Callers that wait, in their order. */
     readonly _pendingQueue: WaitingCaller[];

@@ -74,7 +74,7 @@ function parsedConfig(url: string): ClientConfig {
 
 /**
  * The name of the database in a URL. Names may have characters that URLs write as `%2F`, which the driver does not decode.
- * @returns undefined if the URL names none, or is none, such as a path of a socket
+ * @returns undefined if the text names none, or is not a URL, such as a path of a socket
  */
 function databaseNameOf(url: string): string | undefined {
   try {

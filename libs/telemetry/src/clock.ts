@@ -38,7 +38,7 @@ export class Clock {
     return new Date(this.now());
   }
 
-  /** Takes over a reading. One that is less certain than the difference that it shows changes nothing. */
+  /** Takes over a reading. A reading whose uncertainty exceeds the difference changes nothing. */
   adjust(reading: ClockReading): void {
     const [base, errorMs] = [baseOf(reading), errorOf(reading)];
     const isExplained = this.base !== undefined && Math.abs(base - this.base) <= errorMs + this.errorMs;

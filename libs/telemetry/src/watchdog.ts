@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from './logger.js';
 
-/** What is watched. */
+/** The watched process. */
 export interface WatchdogOptions {
   /** As the log names the process: `api` or `worker`. */
   processName: string;

@@ -62,7 +62,7 @@ export const RequireScopeToo = (...scopes: readonly Scope[]) => SetMetadata(MORE
 /** What a route declares. */
 interface RouteRules {
   access: Access | undefined;
-  /** Of operators, besides `full`. */
+  /** Roles of operators, besides `full`. */
   roles: readonly OperatorRole[];
   /** The token needs one of each. */
   scopes: readonly (readonly Scope[])[];

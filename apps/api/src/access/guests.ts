@@ -25,7 +25,7 @@ export function guestOf(
   if (secret !== undefined && (typeof secret !== 'string' || !SECRET.test(secret))) {
     throw ProtocolError.invalidParams(
       'Baton-Guest',
-      'must be 16 to 128 letters, digits, "-" and "_" that nobody can guess, such as a UUID',
+      'must be 16 to 128 letters, digits, "-" and "_" that cannot be guessed, such as a UUID',
     );
   }
   const mark = secret === undefined ? `address ${networkOf(ip)}` : `secret ${secret}`;

@@ -53,7 +53,7 @@ describe('what a host is bound to', () => {
     expect(await bindings.of(to(BINDING.host))).toBeUndefined();
   });
 
-  it('is looked up again after a second, if nobody was told', async () => {
+  it('is looked up again after a second without a notification', async () => {
     await bindings.of(to(BINDING.host));
     bound = [];
     jest.advanceTimersByTime(1_001);

@@ -34,8 +34,7 @@ export const RATE_KINDS = {
   /** Requests of one token, if it has a rate of its own. */
   tokenRequestsPerSecond: {
     perSeconds: 1,
-    refusal: (max) =>
-      `this token may send ${max} requests a second: send fewer, or ask whoever gave it for more`,
+    refusal: (max) => `this token may send ${max} requests a second: send fewer, or ask its issuer for more`,
   },
   /** Requests without a valid token from one address. Each process counts them for itself. */
   unauthenticatedPerSecond: {

@@ -42,7 +42,7 @@ export class RequestRates {
     await this.spend('guestMessagesPerDay', guestMessagesPerDay, `messages:${guestBudget}`);
   }
 
-  /** The token's own rate. What it refuses does not count for the tenant. */
+  /** The token's own rate. Refused requests do not count for the tenant. */
   private async countForToken({ requestsPerSecond: max, principal }: RatedCaller): Promise<void> {
     await this.spend('tokenRequestsPerSecond', max ?? null, `requests:${principal.key}`);
   }

@@ -326,7 +326,7 @@ describe('every route of operators that writes', () => {
   });
 
   it.each(Object.keys(WRITES))(
-    '%s is for good tokens of operators alone, and writes one record in the log of the tenant',
+    '%s is for valid tokens of operators alone, and writes one record in the log of the tenant',
     async (route) => {
       const slug = await tenant();
       const [method = ''] = route.split(' ');

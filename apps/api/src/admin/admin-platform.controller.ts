@@ -71,7 +71,7 @@ const queueAnswer = z
           oldest_at: timeSchema
             .nullable()
             .describe('When the oldest of them was accepted; of those that were counted if there are more'),
-          oldest_seconds: z.number().describe('For how long that was ago. 0: there is none'),
+          oldest_seconds: z.number().describe('Age of that run. 0: there is none'),
         }),
       )
       .describe('All classes'),

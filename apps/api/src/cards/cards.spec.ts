@@ -417,7 +417,7 @@ describe('with a signing key', () => {
     expect(signedCardTag({ ...card, name: 'other' } as object)).not.toBe(etag);
   });
 
-  it('the keys are published to everybody, with those before and after them, and without private parts', async () => {
+  it('the keys are public, with those before and after them, and without private parts', async () => {
     const response = await fetch(`${signing.url}/.well-known/jwks.json`);
     expect(response.headers.get('cache-control')).toBe('public, max-age=300');
     const { keys } = (await response.json()) as { keys: JsonWebKey[] };

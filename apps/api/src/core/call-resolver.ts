@@ -61,7 +61,7 @@ export interface ResolvedCall {
   readonly headers: (activated?: readonly string[]) => Record<string, string>;
 }
 
-/** The token of a user of an issuer. A token of Baton is none: it must never leave. */
+/** The token of a user of an issuer. A token of Baton is not one: it must never leave. */
 function subjectOf({ issuer }: HostCaller, { headers }: CallRequest): SubjectToken | undefined {
   const [, token] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
   return issuer && token !== undefined ? new SubjectToken(issuer.url, token) : undefined;
@@ -128,7 +128,7 @@ export class CallResolver {
         profile: profile.name,
         rules: rulesFor(profile, codec),
         clientTaskId: call.clientTaskId,
-        // Of the codec, not of the header: the header validates and never changes what a method does.
+        // The version of the codec, not of the header: the header validates and never changes what a method does.
         version: codec.version,
         extensions: extensions.active,
         traceparent: traceparent(request, inMessage),

@@ -58,7 +58,7 @@ export class GrpcHealth {
     return name === '' || this.services.includes(name);
   }
 
-  /** Undefined for a message that is none. */
+  /** Undefined for another message. */
   private serviceIn(rpc: string, bytes: Buffer): string | undefined {
     try {
       const { service = '' } = decodeMessage(methodOf(HEALTH, rpc).input, bytes);

@@ -47,7 +47,7 @@ describe('the gRPC port', () => {
     await api.close();
   });
 
-  it('says whether it serves, to everybody', async () => {
+  it('shows to every caller whether it serves', async () => {
     const options = { service: HEALTH, metadata: { authorization: '' } };
     for (const service of ['', 'lf.a2a.v1.A2AService', 'a2a.v1.A2AService']) {
       expect((await grpc.ask('Check', { service }, options)).json).toEqual({ status: 'SERVING' });
@@ -123,7 +123,7 @@ describe('the gRPC port', () => {
     }
   });
 
-  it('believes trusted proxies, and nobody else, about addresses', () => {
+  it('believes trusted proxies alone about addresses', () => {
     const trusted = (address: string): boolean => address.startsWith('10.');
     expect(callerAddress('10.0.0.1', '1.2.3.4, 5.6.7.8, 10.0.0.2', trusted)).toBe('5.6.7.8');
     expect(callerAddress('9.9.9.9', '1.2.3.4', trusted)).toBe('9.9.9.9');

@@ -77,7 +77,7 @@ export class GrpcReply implements CallReply {
   fail(failure: ProtocolError, trailers: Readonly<Record<string, string>> = {}): void {
     const name = grpcStatusName(failure.kind);
     const code = Status[name as keyof typeof Status];
-    // gRPC escapes it, but half a character is none.
+    // gRPC escapes it, but not half of a character.
     const message = failure.message.slice(0, MAX_MESSAGE_LENGTH).replace(/\p{Surrogate}/gu, ' ');
     const metadata = this.isOpen ? new Metadata() : this.initial.clone();
     for (const [key, value] of Object.entries(trailers)) metadata.set(key, value);

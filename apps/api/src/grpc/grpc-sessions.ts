@@ -7,10 +7,10 @@ import type { Connection } from '../http/connection.js';
 
 /** So many new calls in a turn of the event loop end the reading of connections in this turn. */
 const CALLS_A_READ = 32;
-/** Maximum resets of a peer within `WINDOW_MS`, as a multiple of the calls that it may have open. One that leaves resets them once. */
+/** Maximum resets of a peer within `WINDOW_MS`, as a multiple of the calls that it may have open. A peer that leaves resets them once. */
 const RESETS = 2;
 const WINDOW_MS = 1_000;
-/** Maximum bytes that a connection may bring without a call. One that is idle sends a PING now and then. */
+/** Maximum bytes that a connection may bring without a call. An idle peer sends a PING now and then. */
 const BYTES_WITHOUT_CALL = 262_144;
 const LOOK_MS = 50;
 const LOG_EVERY_MS = 10_000;

@@ -69,7 +69,7 @@ describe('security headers', () => {
     await plain.close();
   });
 
-  it('let nobody store what may be a tenant’s, but for cards for a minute', async () => {
+  it('forbid caches to store data of tenants, but for cards for a minute', async () => {
     const stored = async (path: string) =>
       (await fetch(api.url + path, { headers: AUTHORIZED })).headers.get('cache-control');
     expect(await stored('/v1/tasks')).toBe('no-store');

@@ -77,7 +77,7 @@ export class BodyMemoryPool {
   }
 }
 
-/** Of the bodies that hold memory for long, the one with the fewest bytes a second. */
+/** The slowest body, in bytes a second, of those that have held memory for `SLOW_MS`. */
 function slowest(leases: Iterable<BodyLease>): BodyLease | undefined {
   const now = performance.now();
   const rate = ({ bytes, beganAt }: BodyLease): number => bytes / (now - beganAt);

@@ -121,7 +121,7 @@ describe('a media type that cannot be read', () => {
 });
 
 describe('what Node itself refuses', () => {
-  it('is answered with a body: an Expect that nobody knows, and a request without a host', async () => {
+  it('is answered with a body: an unknown Expect, and a request without a host', async () => {
     const expecting = await rawRequest(api.url, { path: '/healthz', headers: { expect: 'miracles' } });
     expect([expecting.status, JSON.parse(expecting.text)]).toMatchObject([
       417,

@@ -60,7 +60,7 @@ describe('the memory for reads of large tasks', () => {
     expect(order).toEqual([0, 2, 1]);
   });
 
-  it('goes round the tenants that wait, whoever has asked most', async () => {
+  it('goes round the tenants that wait, however much each has asked', async () => {
     const [a1] = [call('a', 'a1'), call('a', 'a2')];
     const [b1] = [call('b', 'b1'), call('b', 'b2')];
     for (let i = 3; i < 6; i++) call('a', `a${i}`);

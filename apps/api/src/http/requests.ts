@@ -8,14 +8,14 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { LingeringResponse } from './lingering-response.js';
 
-/** Of a stream: the time to its first frame. */
+/** For a stream: the time to its first frame. */
 const REQUEST_DURATION = histogram(
   'baton_request_duration_seconds',
   'Duration of HTTP requests; of a stream, the time to its first frame',
   ['route', 'method', 'status'],
 );
 
-/** Of a stream: the time to its first frame. Operations and kinds of errors are few, whatever a caller writes. */
+/** For a stream: the time to its first frame. Operations and kinds of errors are few, whatever a caller writes. */
 const CALL_DURATION = histogram(
   'baton_call_duration_seconds',
   'Duration of calls of A2A operations in any binding; of a stream, the time to its first frame',
@@ -70,9 +70,9 @@ export interface RequestLogContext {
   /** Slug. */
   agent?: string;
   taskId?: string;
-  /** Of the trace that the request belongs to, if its caller has sent one or Baton sends traces. */
+  /** Trace that the request belongs to, if its caller has sent one or Baton sends traces. */
   traceId?: string;
-  /** Of the span of the request, or of the caller's if Baton sends no traces. */
+  /** Span of the request, or of the caller if Baton sends no traces. */
   spanId?: string;
   runId?: string;
   /** The JSON-RPC method, or the one that does the same as a route of HTTP+JSON or an RPC of gRPC. */
@@ -154,7 +154,7 @@ export interface RequestEnd {
   /** When the answer was sent, if the caller has gone on sending after that. */
   answeredAt?: number | undefined;
   url: string;
-  /** Of HTTP; for a call of gRPC the one that its status stands for. */
+  /** HTTP status. For a call of gRPC: the HTTP status that its status maps to. */
   status: number;
   /** False: the caller has disconnected before the answer was sent. */
   isAnswered: boolean;

@@ -108,7 +108,7 @@ const response = z.looseObject({
 /**
  * The parts of the message that answers the task, as A2A 1.0 writes them. Keys that the task does not wait for are ignored,
  * whatever they have: they may answer an earlier question, or be of another kind.
- * @throws McpError if a response that the task waits for is none
+ * @throws McpError if a response that the task waits for is invalid
  */
 export function answerParts({ status }: Task, given: Readonly<JsonObject>): object[] {
   if (status?.state !== TaskState.TASK_STATE_INPUT_REQUIRED) return [];
@@ -156,7 +156,7 @@ const approvalKey = ({ callId, question, unknownOutcome }: CallForApproval, stat
 const keyOf = (what: string, { message, timestamp }: TaskStatus): string =>
   `${what}/${message?.messageId || timestamp || ''}`;
 
-/** Which kinds of elicitation the client has declared. One that declares no kind has forms. */
+/** Which kinds of elicitation the client has declared. A client that declares no kind has forms. */
 function modesOf({ capabilities: { elicitation } }: McpRequest): { form: boolean; url: boolean } {
   if (typeof elicitation !== 'object' || elicitation === null) return { form: false, url: false };
   const url = 'url' in elicitation;

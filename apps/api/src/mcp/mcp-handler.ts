@@ -599,8 +599,8 @@ const complete = (
 ): object => ({ ...(isModern && { resultType: 'complete' }), ...result });
 
 /**
- * A client of the modern revision cancels by closing its stream, and one that waits for progress needs a stream. Others get one
- * JSON object.
+ * A client of the modern revision cancels by closing its stream, and a client that waits for progress needs a stream. Others get
+ * one JSON object.
  */
 function wantsStream({ request: { isModern, meta }, exchange }: McpCall): boolean {
   const { accept } = exchange.request.headers;

@@ -155,7 +155,7 @@ describe('earlier revisions', () => {
     expect([error!.code, error!.message]).toEqual([-32602, expect.stringContaining('nobody')]);
   });
 
-  it('refuse a header of a version that nobody has', async () => {
+  it('refuse a header of an unknown version', async () => {
     const { status, error } = await legacy(call('tools/list'), { 'mcp-protocol-version': '2024-01-01' });
     expect([status, error!.code]).toEqual([400, -32022]);
   });

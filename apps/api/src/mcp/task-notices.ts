@@ -154,7 +154,7 @@ export async function* changesOf(
   }
 }
 
-/** The task as it is now. Empty: its status is the one that was shown last. */
+/** The task as it is now. Empty: its status was shown last. */
 async function itemOf(
   followed: FollowedTask,
   shown: Map<FollowedTask, string>,

@@ -41,7 +41,7 @@ export class TaskResources {
   /**
    * One page of an artifact.
    * @param pathAgent the agent that the path names
-   * @throws McpError for an address that is none, or of a task that does not exist for the caller
+   * @throws McpError for an invalid address, or for a task that does not exist for the caller
    */
   async read(
     uri: string,

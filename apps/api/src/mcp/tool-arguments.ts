@@ -38,7 +38,7 @@ export interface ToolMessage {
 interface CallMeta {
   /** Identifies the call if the client sends it again. */
   messageId?: string | undefined;
-  /** Of the message, for agents that read any. */
+  /** Metadata of the message, for agents that read any. */
   metadata?: unknown;
 }
 

@@ -18,7 +18,7 @@ import { encodeMcpError } from './mcp-error.js';
 import type { McpRequest } from './mcp-request.js';
 import { type CallToolResult, workingResult } from './tool-result.js';
 
-/** Of a text that a progress notification shows. */
+/** Maximum length of a text in a progress notification. */
 const MAX_MESSAGE = 1_000;
 
 /** The task that a call of a tool has made or joined. */
@@ -108,7 +108,7 @@ export class ToolStream implements FrameWriter {
   }
 }
 
-/** The content of an event about a call of a tool. Undefined: the artifact is none. */
+/** The content of an event about a call of a tool. Undefined: the artifact is not about a call. */
 function saidByCall(artifact: Artifact): string | undefined {
   const kind = eventKindOf(artifact);
   if (kind !== 'tool-start' && kind !== 'tool-progress') return undefined;

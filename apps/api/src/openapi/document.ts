@@ -56,7 +56,7 @@ const ERROR_ANSWERS = {
   BadRequest: { status: 400, description: 'The path, the query or the body is wrong; `fields` says where' },
   Unauthenticated: {
     status: 401,
-    description: 'There is no token, or it is not good',
+    description: 'The token is missing or invalid',
     header: ['WWW-Authenticate', 'What is wrong with the token (RFC 6750)'],
   },
   Forbidden: { status: 403, description: 'The token lacks a scope, or the tenant is suspended' },

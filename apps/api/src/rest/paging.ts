@@ -35,7 +35,7 @@ export interface PageRequest {
   after: string | undefined;
 }
 
-/** Of a list by keys, what its cursor asks for. Throws `invalid-params`. */
+/** The page that a cursor of a list by keys asks for. Throws `invalid-params`. */
 export function readPage(limit: number, cursor: string | undefined): PageRequest {
   return { limit, after: cursor === undefined || cursor === '' ? undefined : readCursor(cursor) };
 }

@@ -98,7 +98,7 @@ async function until(tenantId: string, streams: number): Promise<void> {
 }
 
 describe('slots for streams', () => {
-  it('are as many as the limit over all processes, whoever asks at once', async () => {
+  it('are as many as the limit over all processes under concurrent calls', async () => {
     const [one, other] = await Promise.all([process(), process()]);
     const [tenant, another] = [newTenant(5), newTenant(2)];
     const [streams, others] = await Promise.all([
@@ -113,7 +113,7 @@ describe('slots for streams', () => {
     });
   });
 
-  it('are for guests a share of them, whoever asks at once', async () => {
+  it('are for guests a share of them under concurrent calls', async () => {
     const [one, other] = await Promise.all([process(), process()]);
     const tenant = newTenant(6);
     const kinds = Array.from({ length: 12 }, () => 'guest' as const);
@@ -222,7 +222,7 @@ describe('slots for streams', () => {
     }
   });
 
-  it('are refused by an error, and taken by nobody, when the database can not be asked', async () => {
+  it('are refused by an error, and take no place, when the database is away', async () => {
     const tenant = newTenant(2);
     const store = new StreamCountStore(database);
     const one = await process(store);

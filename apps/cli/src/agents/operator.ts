@@ -67,7 +67,7 @@ export async function createAgent(cli: Cli, options: CreateAgentOptions): Promis
   const params = { path: { tenant } };
   const body = { ...(raw as OperatorSchemas['AgentDocument']), ...(slug && { slug }) };
   const created = await withOperatorApi(cli, options, async (api) => {
-    // The tenant comes first: one that is unknown is no error of the file.
+    // The tenant comes first: an unknown tenant is not an error of the file.
     await answerOf(api.GET('/v1/admin/tenants/{tenant}', { params }));
     return ofFile(file, () => answerOf(api.POST('/v1/admin/tenants/{tenant}/agents', { params, body })));
   });

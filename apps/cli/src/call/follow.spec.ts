@@ -75,7 +75,7 @@ describe('following a task', () => {
     expect(await sequences(follow(stream(event(1, QUESTION)), task))).toEqual([1, 2]);
   });
 
-  it('reads what is left of a task that ended while nobody was there', async () => {
+  it('reads the rest of a task that ended during the disconnection', async () => {
     const { client } = server([stream(event(8), event(9, COMPLETED))], COMPLETED);
     const following = { client, isOver: isTerminal, pauseMs: 1 };
     expect(await sequences(follow(stream(), following, { taskId: 't', after: 7 }))).toEqual([8, 9]);

@@ -141,7 +141,7 @@ function addVersionCommands(agents: Command, cli: Cli): void {
     .action(async (agent: string, version: string, options: JsonOption) =>
       (await tenant()).restoreVersion(cli, agent, version, options),
     );
-  ofAgent('erase', 'erase the contents of an earlier version for good, such as a token in a header')
+  ofAgent('erase', 'erase the contents of an earlier version permanently, such as a token in a header')
     .argument('<version>', 'number of the version')
     .action(async (agent: string, version: string, options: JsonOption) =>
       (await tenant()).eraseVersion(cli, agent, version, options),

@@ -45,7 +45,7 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
     .option('--input <json>', 'make the call with this input in place of its own')
     .action((task: string, options: AnswerOptions) => decide(cli, task, true, options));
   answer('reject', 'refuse the calls')
-    .option('--reason <text>', 'what the model is told')
+    .option('--reason <text>', 'the reason, for the model')
     .action((task: string, options: AnswerOptions) => decide(cli, task, false, options));
 }
 

@@ -145,7 +145,7 @@ async function redeliverLetters(
         made.push({ runId: id, taskId: sent.task_id });
       } catch (error) {
         const reason = explained(id, error);
-        // With --all, one that can't be redelivered does not stop the others.
+        // With --all, a failed redelivery does not stop the others.
         if (!all || !(reason instanceof OperatorError) || !refusalOf(error)) throw reason;
         cli.terminal.err(reason.message);
       }

@@ -57,7 +57,7 @@ async function bindHost(cli: Cli, host: string, options: BindOptions): Promise<v
       }),
     ),
   ).catch(explainRefusal(host, options));
-  const who = open ? 'everybody, also without a token' : `callers with a token of ${bound.tenant}`;
+  const who = open ? 'all callers, also without a token' : `callers with a token of ${bound.tenant}`;
   if (json) printValue(cli.terminal, printed(bound));
   else
     cli.terminal.out(`Host ${bound.host} is bound to agent ${bound.agent} of ${bound.tenant}, for ${who}.`);

@@ -210,5 +210,7 @@ async function removeIssuer(
     answerOf(api.DELETE('/v1/admin/tenants/{tenant}/issuers/{id}', { params })),
   );
   if (json) return void printValue(cli.terminal, recordOf(removed));
-  cli.terminal.out(`Tokens of ${removed.issuer} for ${removed.audience} are no longer good for ${tenant}.`);
+  cli.terminal.out(
+    `Tokens of ${removed.issuer} for ${removed.audience} are no longer accepted for ${tenant}.`,
+  );
 }

@@ -59,7 +59,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
     });
 
   withOperatorOptions(tokens.command('revoke'))
-    .description('revoke a token for good')
+    .description('revoke a token permanently')
     .argument('<token>', 'id or prefix of the token')
     .action(async (token: string, options: OperatorOptions) => {
       const revoked = await withOperatorApi(cli, options, (api) =>

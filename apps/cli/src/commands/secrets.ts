@@ -70,7 +70,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     );
 
   command('remove')
-    .description('remove a secret for good')
+    .description('remove a secret permanently')
     .argument('<name>', 'its name')
     .action((name: string, { tenant, ...options }: SecretOptions) =>
       tenant === undefined
@@ -270,7 +270,7 @@ async function readInput(stdin: Cli['stdin']): Promise<string> {
   const input = stdin();
   if (input.isTTY) {
     throw new OperatorError(
-      'The value comes from standard input or a file, so that nobody sees it: use `… < file`, a pipe, or --file <path>.',
+      'The value comes from standard input or a file, so that it stays hidden: use `… < file`, a pipe, or --file <path>.',
     );
   }
   const chunks: Buffer[] = [];

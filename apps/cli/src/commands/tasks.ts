@@ -130,7 +130,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       new Option('--kind <kind>', 'only spans of this kind, and those around them').choices(SPAN_KINDS),
     )
     .option('--errors', 'only spans that have failed, and those around them')
-    .option('--slow <seconds>', 'only spans that take at least so long, and those around them')
+    .option('--slow <seconds>', 'only spans that take at least this long, and those around them')
     .action((task: string, options: TraceOptions) => trace(cli, task, options));
   add(
     'effects',
@@ -517,7 +517,7 @@ function reminderText({
 
 const decisionText = (tool: string, { approved, by, at }: ToolDecision): string =>
   by === null
-    ? `${tool}: nobody has answered in time`
+    ? `${tool}: no answer came in time`
     : `${tool} ${approved ? 'approved' : 'rejected'} by ${by}, ${timeOf(at ?? undefined)}`;
 
 async function watch(cli: Cli, id: string, options: ServerOptions & { after: string }): Promise<void> {

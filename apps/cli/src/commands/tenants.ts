@@ -28,7 +28,7 @@ import { withProgress } from '../progress.js';
 const MAX_REASON = 200;
 const TITLES = ['slug', 'default agent', 'created', 'state', 'id'];
 
-/** Of the last line of an export. */
+/** Maximum length of the last line of an export. */
 const MAX_LINE = 1024 * 1024;
 const NDJSON = { 'content-type': 'application/x-ndjson' };
 
@@ -213,7 +213,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
       const { yes, json } = options;
       if (!yes) {
         throw new UsageError(
-          `This deletes all tokens, agents, secrets, schedules and tasks of "${slug}" for good: add --yes.`,
+          `This deletes all tokens, agents, secrets, schedules and tasks of "${slug}" permanently: add --yes.`,
         );
       }
       const params = { path: { tenant: slug }, query: { confirm: slug } };

@@ -13,7 +13,7 @@ const TITLES = ['prefix', 'name', 'scopes', 'agents', 'expires', 'state', 'last 
 const WORK_TITLES = ['still there', 'agent', 'state', 'id'];
 /** The least with which a token is of use. */
 const DEFAULT_SCOPES: Scope = 'agents:call';
-/** Of the longest name of a field. */
+/** Width of the longest name of a field. */
 const FIELD_WIDTH = 18;
 const MAX_OVERLAP_MS = 30 * 86_400_000;
 
@@ -69,7 +69,7 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     );
 
   command('revoke')
-    .description('revoke a token for good; every process refuses it within a second')
+    .description('revoke a token permanently; every process refuses it within a second')
     .argument('<token>', 'id or prefix of the token')
     .option('--stop', 'also cancel its tasks and pause its schedules')
     .action((name: string, options: TokenCommandOptions & { stop?: boolean }) =>
@@ -166,7 +166,7 @@ async function showToken(cli: Cli, name: string, { json, ...options }: TokenComm
     ['expires', timeOf(token.expires_at)],
   ];
   if (prefixBefore !== null && until !== null) {
-    fields.push(['secret before', `${prefixBefore}, good until ${timeOf(until)}`]);
+    fields.push(['secret before', `${prefixBefore}, valid until ${timeOf(until)}`]);
   }
   printFields(cli.terminal, fields, FIELD_WIDTH);
   printWork(cli, running);
@@ -188,7 +188,7 @@ async function rotateToken(
   cli.terminal.err(
     until === null
       ? 'The secret before is refused now.'
-      : `The secret before is good until ${timeOf(until)}.`,
+      : `The former secret is valid until ${timeOf(until)}.`,
   );
 }
 

@@ -89,7 +89,7 @@ describe('the checks of a database', () => {
     expect(ofDatabase({ session })).toEqual(['fault Session: Set DATABASE_DIRECT_URL.']);
   });
 
-  it('name times that an earlier release has stored wrongly, and tokens of which nobody knows', () => {
+  it('name times that an earlier release has stored wrongly, and tokens whose time is uncertain', () => {
     const zone = 'America/New_York';
     expect(ofDatabase({ shiftedTimes: { count: 3, zone, unknownTokens: 1 } })).toEqual([
       'fault Stored times: Stop all processes of that release, then run `npm run migrate`.',

@@ -167,7 +167,7 @@ function checkTimes({ shiftedTimes }: DatabaseFacts): Check[] {
     return [
       fault(
         name,
-        `${count} are off, because an earlier release has stored them in the time zone of Postgres: tokens may be good for too long, or too short`,
+        `${count} are off, because an earlier release has stored them in the time zone of Postgres: tokens may be valid for too long, or too short`,
         'Stop all processes of that release, then run `npm run migrate`.',
       ),
     ];
@@ -250,7 +250,7 @@ function checkDurability({ settings }: DatabaseFacts): Check {
   const off = Object.entries(settings)
     .filter(([, value]) => value === 'off')
     .map(([key]) => key);
-  if (off.length === 0) return ok(name, 'a commit is on disk before a caller is told');
+  if (off.length === 0) return ok(name, 'a commit is on disk before a caller gets its answer');
   return fault(
     name,
     `${listOf(off)} is off: a power failure loses accepted tasks`,

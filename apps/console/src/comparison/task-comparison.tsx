@@ -108,7 +108,7 @@ function wordsOf(left: string, right: string, side: number) {
     );
 }
 
-/** What is compared, as text. The names are the same for every task. */
+/** The compared values, as text. The names are the same for every task. */
 function rowsOf(task: Task): [string, string][] {
   const {
     history = [],

@@ -17,7 +17,7 @@ export interface Part {
 
 /** Formats that cannot hold a script. SVG can: it is a file to download. */
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'];
-/** Of a longer text the end is shown, as it is: to make elements of all of it would stop the page. */
+/** Of a longer text, only the end is shown, as plain text: elements for all of it would freeze the page. */
 const MAX_TEXT = 200_000;
 const SHOWN_TEXT = 100_000;
 const NUMBER = new Intl.NumberFormat();

@@ -17,7 +17,7 @@ export interface NavigationGroup<Entry = NavigationEntry> {
   entries: readonly Entry[];
 }
 
-/** What is shown of an entry. */
+/** The display of an entry. */
 export type ShownEntry = Pick<NavigationEntry, 'label' | 'icon' | 'to'>;
 
 /** The pages of operators, in the order of the navigation. An operator token may see all. */

@@ -1,6 +1,6 @@
 /** Something that the palette leads to. */
 export interface PaletteEntry {
-  /** What it is, such as "Page". */
+  /** Its kind, such as "Page". */
   kind: string;
   label: string;
   /** More about it, such as the state of a task. */

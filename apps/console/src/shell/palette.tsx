@@ -19,10 +19,10 @@ const PAUSE_MS = 200;
 /** A search for one letter finds everything. */
 const MIN_LETTERS = 2;
 const MAX_LABEL = 80;
-/** What is shorter is no id of a task. */
+/** A shorter text is not an id of a task. */
 const MIN_ID = 8;
 
-/** What is found beside the pages. */
+/** Search results other than pages. */
 interface Found {
   entries: readonly PaletteEntry[];
   isSearching: boolean;

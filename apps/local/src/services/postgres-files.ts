@@ -78,7 +78,7 @@ export function readableFolder(folder: string, account: Account | undefined): st
   if (!parent) {
     throw new Error(
       `Postgres runs as the user "${account.name}", who may not enter ${folder}, and Baton can write to neither ` +
-        `${FOLDERS.join(' nor ')}: set BATON_HOME to a folder that everybody may enter.`,
+        `${FOLDERS.join(' nor ')}: set BATON_HOME to a folder that all users may enter.`,
     );
   }
   const elsewhere = join(parent, randomUUID());

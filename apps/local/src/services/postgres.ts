@@ -42,7 +42,8 @@ export interface PostgresOptions {
 
 const ADDRESS = { listen_addresses: LOOPBACK, unix_socket_directories: '' };
 
-// What is the server's: sessions set what statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay on); no replicas, so the WAL need not serve any.
+// Settings of the server. Sessions set those that statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay
+// on); no replicas, so the WAL need not serve any.
 const TUNING = {
   max_connections: '300',
   shared_buffers: '256MB',
@@ -55,9 +56,9 @@ const TUNING = {
 };
 
 /**
- * Starts a Postgres of our own on a free port of the loopback interface, with its state in `folder` (or, where
- * its user may not go there, in a place that `folder` remembers), and waits until it takes connections. Creates
- * it the first time. One that outlived its parent is stopped first.
+ * Starts a Postgres of our own on a free port of the loopback interface, with its state in `folder` (or, where its user may not go
+ * there, in a place that `folder` remembers), and waits until it takes connections. Creates it the first time. A server that
+ * outlived its parent is stopped first.
  */
 export async function startPostgres(folder: string, options: PostgresOptions = {}): Promise<RunningPostgres> {
   mkdirSync(folder, { recursive: true });

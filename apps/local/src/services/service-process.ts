@@ -159,7 +159,7 @@ export function recordProcess(file: string, pid: number): void {
   writeFileSync(file, JSON.stringify(record), { mode: 0o600 });
 }
 
-/** Removes the note of the process `pid`. One that took its place may have been noted there by now, and stays. */
+/** Removes the note of the process `pid`. The note of a process that replaced it stays. */
 export function forgetProcess(file: string, pid: number | undefined): void {
   if (readRecord(file)?.pid === pid) rmSync(file, { force: true });
 }

@@ -43,7 +43,7 @@ function readRole(message: Fields, { user, parse }: MessageGrammar): Role {
   const role = parse(message.get('role'));
   if (role === Role.ROLE_USER) return role;
   if (role === Role.ROLE_AGENT) {
-    throw message.refuse('role', `must be "${user}": only the agent itself speaks as the agent`);
+    throw message.refuse('role', `must be "${user}": only the agent itself sends messages as the agent`);
   }
   if (message.get('role') === UNRECOGNIZED) {
     throw message.refuse(

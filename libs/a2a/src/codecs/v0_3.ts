@@ -200,7 +200,7 @@ export const encodeConfig = ({
   ...(authentication && { authentication: { schemes: [authentication.scheme] } }),
 });
 
-/** The JSON of an event. Of chunks of text, which most events are, the stored text is enough: they need no canonical payload. */
+/** The JSON of an event. Most events are chunks of text. Their stored text is enough: they need no canonical payload. */
 function encodeItem(item: StreamItem): JsonObject {
   return (item.json === undefined ? undefined : encodeStoredText(item.json)) ?? encodeEvent(item.payload);
 }

@@ -157,7 +157,7 @@ export type AgentChoice =
   /** The agent of the task that this id or alias names. */
   | { by: 'task'; taskId: string };
 
-/** What is known of a call when its agent is looked for. */
+/** The facts of a call that are known before its agent is found. */
 export interface AgentQuestion {
   /** The agent in the path, if the path has one. */
   path?: string;

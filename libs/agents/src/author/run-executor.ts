@@ -49,7 +49,7 @@ export interface RunOptions extends StepAnswers {
   executions?: number;
 }
 
-/** What is stored of a task when one of its steps has ended. JSON: its contents are Baton's own. */
+/** The stored state of a task when one of its steps has ended. JSON: its contents are Baton's own. */
 export interface StepJournal {
   readonly steps: readonly unknown[];
   /** JSON of what the execution before has given to `continueAs`. */
@@ -182,7 +182,7 @@ export async function runExecutor(
     const names = recorded.flatMap(({ name, ended: end }) => (end ? [name] : []));
     throw new Error(`replay after the steps ${names.join(', ')}: ${problem}`);
   };
-  /** As the sweep of canceled tasks does it: the code is called once more, in a task of its own. What it says is dropped. */
+  /** As the sweep of canceled tasks does it: the code is called once more, in a task of its own. Its output is dropped. */
   const undo = async (
     recorder: StepRecorder,
     before: string | undefined,

@@ -7,7 +7,7 @@ type KeptStep = RecordedStep & { compensates?: true };
 export class StepRecorder {
   private readonly steps: KeptStep[];
   private ends: number;
-  /** What was stored when a step had ended, after each end. */
+  /** The stored state after the end of each step. */
   readonly states: RecordedStep[][] = [];
   /** Steps whose last try has neither ended nor failed. */
   private readonly underWay = new Set<number>();

@@ -12,7 +12,7 @@ export interface QuestionField {
   description: string | undefined;
   kind: 'text' | 'email' | 'url' | 'date' | 'number' | 'integer' | 'boolean' | 'choice';
   isRequired: boolean;
-  /** Of a choice: values and their labels. */
+  /** For a choice: values and their labels. */
   choices: { value: string; label: string }[];
   initial: string | number | boolean | undefined;
   min: number | undefined;
@@ -30,13 +30,13 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
 /**
- * The fields that a question asks for. It has a data part `{"requestedSchema": …}`, a JSON Schema as in an elicitation of MCP: an object
- * whose members are texts, numbers, booleans or choices. Undefined: it has none, or one that no form can show.
+ * The fields that a question asks for. It has a data part `{"requestedSchema": …}`, a JSON Schema as in an elicitation of MCP: an
+ * object whose members are texts, numbers, booleans or choices. Undefined: it has no such schema, or no form can show it.
  */
 export const questionFields = (parts: readonly SpokenPart[]): QuestionField[] | undefined =>
   schemaFields(parts.map(({ data }) => isJsonObject(data) && data.requestedSchema).find(isJsonObject));
 
-/** The fields of such a schema. Undefined: it has none, or one that no form can show. */
+/** The fields of such a schema. Undefined: it has no such schema, or no form can show it. */
 export function schemaFields(schema: Members | undefined): QuestionField[] | undefined {
   if (!schema || !isJsonObject(schema.properties)) return undefined;
   const required = Array.isArray(schema.required) ? schema.required : [];

@@ -66,7 +66,7 @@ export const AUDIT_ACTIONS = {
   'dead-letter.redeliver': 'The message of a dead run was sent again.',
   'push.redeliver': 'Push configs of a task that were given up are delivered again. `detail` has their ids.',
   'signin.refused':
-    'A request with a bad token was refused. A token that was good once is in the log of its tenant.',
+    'A request with an invalid token was refused. A token that was valid once is in the log of its tenant.',
   'access.refused': 'A request was refused because its token lacks a scope.',
   'system-key.enforce':
     'The database asks for the key of the scope of all tenants. `detail` has how many keys it takes.',
@@ -104,7 +104,7 @@ export const OPERATOR_ACTOR: Actor = { kind: 'operator', key: 'operator', source
 
 export type AuditOutcome = 'ok' | 'refused';
 
-/** What is acted on. Never a secret value. */
+/** The target of the action. Never a secret value. */
 export interface AuditTarget {
   kind:
     | 'tenant'

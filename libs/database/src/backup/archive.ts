@@ -5,13 +5,13 @@ import { z } from 'zod';
 import { BackupError } from './backup-error.js';
 import { count, digestSchema, type Digest } from './row-digest.js';
 
-/** Of the file's layout. A reader refuses a higher number. */
+/** Version of the file's layout. A reader refuses a higher number. */
 export const FORMAT_VERSION = 1;
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024;
 const manifestSchema = z.object({
   format: z.literal('baton-backup'),
   version: z.number().int(),
-  /** Of Baton. */
+  /** Release of Baton. */
   release: z.string(),
   createdAt: z.string(),
   /** Version of the Postgres server. */

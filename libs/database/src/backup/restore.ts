@@ -194,8 +194,8 @@ function assertColumns(manifest: Manifest, tables: readonly Table[]): void {
     const unknown = columns.filter((column) => !known.has(column));
     if (unknown.length > 0) {
       throw new BackupError(
-        `The migrations of the backup create no ${name} with ${unknown.join(', ')}: somebody changed the backed-up ` +
-          'database by hand. Change it back to what the migrations create, then back it up again.',
+        `The migrations of the backup create no ${name} with ${unknown.join(', ')}: the backed-up database ` +
+          'was changed by hand. Change it back to what the migrations create, then back it up again.',
       );
     }
   }

@@ -46,7 +46,7 @@ type Line = Record<string, unknown>;
 /** A line is one row; the largest event of a task and some. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
 const LINE_FEED = 10;
-/** Of one statement. */
+/** Maximum number of rows of one statement. */
 const MAX_ROWS = 200;
 const MAX_BATCH_BYTES = 1024 * 1024;
 

@@ -3,7 +3,7 @@ import type { BackupSession } from './backup-session.js';
 
 // The file of an export has one JSON object a line: a header, a record for each row, and an end that counts them.
 
-/** Of the layout of the file. A reader refuses a higher number. */
+/** Version of the layout of the file. A reader refuses a higher number. */
 export const EXPORT_VERSION = 1;
 
 /** A table whose rows are in an export. */

@@ -1,7 +1,7 @@
 import type { AllowedAgents, Principal, Scope, TaskState } from '@baton/a2a';
 import type { Actor } from '../audit/audit-records.js';
 
-/** What is done to each task. */
+/** The action on each task. */
 export const BULK_ACTIONS = ['cancel', 'resume', 'continue', 'send-again', 'delete'] as const;
 export type BulkAction = (typeof BULK_ACTIONS)[number];
 

@@ -65,7 +65,7 @@ const SAVED = {
   is_over: ['boolean', ({ isOver }) => isOver],
 } satisfies Inputs<SavedProgress>;
 
-/** One that was canceled meanwhile stays so. What was done of it counts. */
+/** An operation that was canceled meanwhile stays canceled. Finished work counts. */
 const SAVE = statement(
   'bulk-save',
   { saved: one(SAVED) },

@@ -122,8 +122,8 @@ export class AgentStore {
   }
 
   /**
-   * Of the same agents those of a page, by slug as JavaScript sorts. Reads no definition of the tenant's own agents, but of
-   * those that a process of the last release has written.
+   * A page of the same agents, by slug as JavaScript sorts. Reads no definition of the tenant's own agents, but of those that a
+   * process of the last release has written.
    * @param slugs only these; unset = all
    */
   async page(
@@ -221,7 +221,7 @@ export class AgentStore {
     return row?.archive;
   }
 
-  /** Of the installed agents with these slugs, by slug. */
+  /** Summaries of the installed agents with these slugs, by slug. */
   private async installedSummaries(slugs: string[]): Promise<Map<string, AgentSummary>> {
     if (slugs.length === 0) return new Map();
     const rows = await this.catalog.query<InstalledRow>(INSTALLED_NAMED, [slugs]);

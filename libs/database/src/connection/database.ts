@@ -352,7 +352,7 @@ export class Database {
     return performance.now() - this.diskFullAt < FULL_MS;
   }
 
-  /** Notes why Postgres has refused a connection or a statement: also one that others have sent to the same database. */
+  /** Notes why Postgres has refused a connection or a statement, also of other clients of the same database. */
   noteRefused(error: unknown): void {
     if (isFull(error)) this.fullAt = performance.now();
     if (!isDiskFull(error)) return;

@@ -112,7 +112,7 @@ describe('a group commit', () => {
     expect(seen).toEqual([['x', 'y', 'free', 'free'], ['x'], ['x']]);
   });
 
-  it('writes the twin of an item after it, and holds up nobody else', async () => {
+  it('writes an item with the same identity after it, and delays no other item', async () => {
     const { groups, flush } = controlled();
     const commit = new GroupCommit(flush, { maxItems: 10, identify: (item) => item });
     const twins = ['x', 'x', 'x'].map((item) => commit.submit('a', item));
@@ -137,7 +137,7 @@ describe('a group commit', () => {
     expect(seen.filter((items) => !items.some((item) => item.length > 1)).flat()).toEqual(['1', '2', '3']);
   });
 
-  it('tells all callers if nobody knows whether their group was committed, and goes on', async () => {
+  it('rejects for all callers if it is unknown whether their group was committed, and goes on', async () => {
     const { groups, flush } = controlled();
     const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1 });
     const lost = ['1', '2'].map((item) => commit.submit('a', item));
@@ -179,7 +179,7 @@ describe('a group commit', () => {
     const shares = (): boolean => true;
     const items = ({ items: its }: { items: readonly string[] }): readonly string[] => its;
 
-    it('has as many items of each of them, so that a flood holds up nobody else', async () => {
+    it('has as many items of each of them, so that a flood delays no other tenant', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 4, maxFlushes: 1, shares });
       const sent = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1'].map((item) =>

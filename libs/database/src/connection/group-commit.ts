@@ -70,7 +70,7 @@ export class GroupCommit<Item, Outcome> {
   /** Queues with waiting items or with flushes of their own, by batch key. The most recently flushed one is the last. */
   private readonly queues = new Map<string, Queue<Item, Outcome>>();
   private readonly shared: Slots = { flushes: 0, isScheduled: false };
-  /** Of the items that are being flushed. */
+  /** Identities of the items that are being flushed. */
   private readonly identities = new Set<string>();
   private readonly isolation = new BatchIsolation();
   private readonly limits: Required<GroupLimits<Item>>;

@@ -13,7 +13,7 @@ const ADD = {
   text: `INSERT INTO installation (name, value) VALUES ('${MASTER_KEY}', $1) ON CONFLICT DO NOTHING`,
 };
 const SEALED_TABLES = ['secrets', 'push_configs', 'webhooks'];
-/** Of later releases: older databases do not have them. Nothing is in them before a database has a key. */
+/** Tables of later releases: older databases do not have them. Nothing is in them before a database has a key. */
 const LATER_SEALED_TABLES = ['oauth_connections', 'oauth_clients'];
 
 /** Ids of the keys that have encrypted something, with the number of values: the key with the most values first. */

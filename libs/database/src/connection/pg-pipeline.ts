@@ -72,7 +72,7 @@ export async function sendTransaction(
 ): Promise<readonly Answer[]> {
   const sent = calls.map(ready);
   if (!isPooled) return (isPrepared(client, sent) ? inOneMessage : oneByOne)(client, sent);
-  // A statement without a name may be one that works in a transaction block only.
+  // A statement without a name may need a transaction block.
   const canShare = sent.every(([{ name }]) => name !== undefined);
   const unnamed = sent.map(([{ text }, values]): [Statement, Values] => [{ text }, values]);
   return (canShare ? inOneMessage : oneByOne)(client, unnamed);
@@ -115,7 +115,7 @@ class Pipeline extends Query {
   current = 0;
   private unreadable: unknown;
 
-  /** Set by `Query`. The client replaces it by one that also ends its timeout. */
+  /** Set by `Query`. The client replaces it by a callback that also ends its timeout. */
   declare callback: (error: unknown, answers?: readonly Answer[]) => void;
 
   constructor(

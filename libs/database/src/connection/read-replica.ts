@@ -25,7 +25,7 @@ interface Position {
   /** On the clock of `performance.now()`. */
   at: number;
   position: string;
-  /** Of the database whose log it is. */
+  /** Identity of the database of that log. */
   identity: string;
 }
 
@@ -125,7 +125,7 @@ export class ReadReplica implements Pick<Reads, 'tenantQueries'> {
     this.reason = reason;
   }
 
-  /** An end of the log that is not older than `maxLagMs`, the oldest one that is known: the standby has it soonest. */
+  /** The oldest known end of the log that is not older than `maxLagMs`: the standby has it soonest. */
   private async neededPosition(): Promise<Position> {
     const newest = this.notePosition();
     return this.positions[0] ?? newest;

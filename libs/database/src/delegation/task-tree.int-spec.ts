@@ -127,7 +127,7 @@ describe('a suspended run', () => {
     expect(await suspend(parent, child)).toBe(false);
   });
 
-  it('is canceled with its task, whoever wakes it at the same time', async () => {
+  it('is canceled with its task, even if a worker wakes it at the same time', async () => {
     for (let i = 0; i < 10; i++) {
       const parent = await startTask(stores);
       const child = await startChild(parent);

@@ -88,7 +88,7 @@ describe('a new run', () => {
     expect(await stores.tasks.create(newTask())).toMatchObject({ dispatched: true });
   });
 
-  it('that waits is claimed by nobody and is not stale', async () => {
+  it('that waits is not claimed and is not stale', async () => {
     const tenantId = randomUUID();
     const [runId] = await accept(tenantId, 1);
     expect(await stores.runs.claim(tenantId, runId!, 'w', 1000)).toBeUndefined();
@@ -278,7 +278,7 @@ describe('dispatch', () => {
     expect(all.flat().length + rest.length).toBe(30);
   });
 
-  it('waits for nobody: a run that is locked is left to the next refill', async () => {
+  it('waits for no lock: a locked run is left to the next refill', async () => {
     const tenantId = randomUUID();
     const [locked, free] = await accept(tenantId, 2);
     const other = new Client({ connectionString: stores.url });
@@ -292,7 +292,7 @@ describe('dispatch', () => {
     }
   });
 
-  it('leaves room for nobody beyond what all may have in flight together', async () => {
+  it('leaves no tenant room beyond what all may have in flight together', async () => {
     const [one, two] = [randomUUID(), randomUUID()];
     const quota = { maxInFlight: 3, maxWaiting: null, exact: false };
     await accept(one, 5, quota);

@@ -6,7 +6,7 @@ export const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_a
 export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
 /** A suspended run whose time has come, at `clock`. */
 export const isSleepOver = (clock: string): string => `(state = 'suspended' AND not_before <= ${clock})`;
-/** A run that waits for other tasks. One that sleeps or is parked waits for its own task. The index has the same words. */
+/** A run that waits for other tasks. A run that sleeps or is parked waits for its own task. The index has the same words. */
 export const WAITS_FOR_TASKS = `state = 'suspended' AND waits_for <> ARRAY[task_id]`;
 /** A waiting run in backoff is not ready before `not_before`. */
 export const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;

@@ -76,7 +76,7 @@ const ABOUT = `SELECT current_setting('server_version') AS version, current_sett
   current_setting('max_connections')::int AS max, pg_database_size(current_database())::float8 AS bytes,
   ${SETTINGS.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`;
 
-/** Of the tables of Baton only: others in the schema are none of its business. */
+/** Only the tables of Baton: the schema may have others. */
 const RIGHTS = `SELECT c.relname::text AS name, pg_has_role(c.relowner, 'USAGE') AS owns,
   has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AS writes
 FROM pg_class c WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> '_prisma_migrations'

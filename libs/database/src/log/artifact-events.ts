@@ -11,7 +11,7 @@ import type { LogSnapshot } from './log-snapshot.js';
 
 /** One row of a page: a message of a history, or one event of a log or several. */
 export interface ContentRow {
-  /** Of its last event. Null = the page is empty. */
+  /** Sequence of its last event. Null = the page is empty. */
   sequence: number | null;
   /** Null = it does not fit any more. */
   json: string | null;

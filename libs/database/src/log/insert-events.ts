@@ -2,9 +2,9 @@
 interface EventSql {
   tenant_id: string;
   task_id: string;
-  /** Of its last event. */
+  /** Sequence of its last event. */
   sequence: string;
-  /** Of its first event; NULL = it has one. */
+  /** Sequence of its first event; NULL = it has one event. */
   first_sequence?: string;
   attempt: string;
   payload: string;

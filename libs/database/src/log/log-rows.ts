@@ -29,7 +29,7 @@ export interface EventRow {
 export interface PageRow extends EventRow {
   /** Events of the rows up to here, those included that the page leaves out. */
   number: number;
-  /** Of the rows up to here. */
+  /** Bytes of the rows up to here. */
   bytes: number;
 }
 

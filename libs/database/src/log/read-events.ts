@@ -5,7 +5,7 @@ import { EVENT_TIMES, eventJson, type EventRow, type PageRow, READ_EVENTS, READ_
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
 
-/** Of a task that was deleted meanwhile: none. */
+/** For a task that was deleted meanwhile: none. */
 const loggedEvents = (rows: readonly EventRow[], taskId: string): LoggedEvent[] =>
   rows.flatMap((row) => {
     const json = eventJson(row, taskId);

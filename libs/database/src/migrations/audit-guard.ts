@@ -17,7 +17,7 @@ export type AuditGuard = 'owner' | 'announced' | 'unknown';
 const IS_ANNOUNCED = `current_setting('baton.audit', true) = 'delete'`;
 const IS_OWNER = `current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID)`;
 
-/** It sets its own search_path, so that no function or operator of the session replaces one that it uses. */
+/** It sets its own search_path, so that no function or operator of the session replaces one of its own. */
 const defineTrigger = (
   condition: string,
 ): string => `CREATE OR REPLACE FUNCTION refuse_audit_change() RETURNS trigger

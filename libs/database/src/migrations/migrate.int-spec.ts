@@ -57,7 +57,7 @@ describe('an empty database', () => {
   });
 });
 
-describe('a lock that somebody else has', () => {
+describe('a lock of another session', () => {
   const SIZE = { '0002_size': 'ALTER TABLE notes ADD COLUMN size INTEGER;' };
 
   it('is waited for in turns, between which the traffic goes on', async () => {

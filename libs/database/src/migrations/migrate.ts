@@ -149,8 +149,8 @@ async function prepare(session: Client): Promise<void> {
 }
 
 /**
- * Waits for its turn with short statements: one that lasts would hold a snapshot, for whose end a concurrent index
- * build of the other process waits.
+ * Waits for its turn with short statements: a long one would hold a snapshot, and a concurrent index build of the other process
+ * would wait for its end.
  */
 async function takeLock(session: Client, report: (line: string) => void): Promise<void> {
   for (let told = false; ; told = true) {

@@ -147,7 +147,7 @@ it('a token without a record is left as it is, and the doctor counts it', async 
   expect(shiftedTimes).toEqual({ count: 0, zone: 'America/New_York', unknownTokens: 1 });
 });
 
-it('a token whose end somebody has changed by hand is left as it is', async () => {
+it('a token whose end was changed by hand is left as it is', async () => {
   const catalog = new CatalogClient(test.url);
   const { id: tenantId } = await new TenantStore(catalog).create('acme', PLATFORM_ACTOR);
   await new TokenStore(catalog).create({ tenantId, ...RIGHTS, expiresAt: SOON, ...secret() }, PLATFORM_ACTOR);

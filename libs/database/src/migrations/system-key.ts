@@ -14,9 +14,9 @@ import { isUnused } from './is-unused.js';
 type SystemKeyState = 'open' | 'asks' | 'unknown';
 
 /**
- * From now on the database opens the scope of all tenants only to sessions that show one of the keys. It keeps their
- * SHA-256. Only the owner of the tables may do this. Processes without a key fail from now on.
- * @param keys the one that processes have; then others that are taken too, during a change
+ * From now on the database opens the scope of all tenants only to sessions that show one of the keys. It keeps their SHA-256. Only
+ * the owner of the tables may do this. Processes without a key fail from now on.
+ * @param keys the key that processes have; then others that are accepted too, during a change
  */
 export async function enforceSystemKey(databaseUrl: string, keys: readonly string[]): Promise<void> {
   const hashes = keys.map((key) => `'\\x${createHash('sha256').update(key).digest('hex')}'`);

@@ -41,7 +41,7 @@ export interface NewTokens {
 
 /** A call that an agent makes with a sign-in. */
 export interface ConnectionCall {
-  /** Of its record in the audit log: a uuid. */
+  /** Id of its record in the audit log: a uuid. */
   id: string;
   target: AuditTarget;
   /** Slug of the agent. */

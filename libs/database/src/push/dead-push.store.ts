@@ -105,14 +105,14 @@ RETURNING p.id`,
 export class DeadPushStore {
   constructor(private readonly database: Database) {}
 
-  /** Of one tenant. */
+  /** Dead pushes of one tenant. */
   async list(tenantId: string, page: DeadPushPage): Promise<DeadPush[]> {
     const values = LIST.values({ page: { ...page, tenantId } });
     const rows = await this.database.tenantQuery<DeadPushRow>(tenantId, LIST, values);
     return rows.map(deadPushOf);
   }
 
-  /** Of all tenants. */
+  /** Dead pushes of all tenants. */
   async listAll(page: DeadPushPage): Promise<DeadPush[]> {
     const values = LIST.values({ page: { ...page, tenantId: null } });
     return (await this.database.systemQuery<DeadPushRow>(LIST, values)).map(deadPushOf);

@@ -119,7 +119,7 @@ it('configs that a process of the last release has made are one host to their fi
   ]);
 });
 
-it('what is due of a suspended tenant waits, and nobody is told of it', async () => {
+it('due pushes of a suspended tenant wait, and no worker is notified', async () => {
   const id = randomUUID();
   await sql(stores, `INSERT INTO tenants (id, slug, suspended_at) VALUES ('${id}', '${id}', now())`);
   await add({ tenantId: id, count: 50, host: 'a.example', inSeconds: -3600 });

@@ -35,7 +35,7 @@ export interface PushExchange {
   headers: Record<string, string>;
   /** The beginning of the body. */
   body: string;
-  /** Of the whole body. */
+  /** Bytes of the whole body. */
   bytes: number;
   /** The beginning of the body of the answer. Null: there was none. */
   answer: string | null;

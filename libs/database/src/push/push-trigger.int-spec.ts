@@ -108,7 +108,7 @@ it('so do the end of a turn, another message, and a cancel', async () => {
   await isDueAt(5);
 });
 
-it('an append that is refused, and one that is rolled back, wake nobody', async () => {
+it('an append that is refused, and one that is rolled back, notify no worker', async () => {
   const run = await startTask(stores, newTask());
   await addConfigs(run, 'a');
   await append(run, 1);

@@ -31,9 +31,9 @@ export interface WebhookDelivery {
 export interface WebhookHealth {
   webhookId: string;
   tasks: number;
-  /** Of how many tasks its receiver refuses the events, which are tried again. */
+  /** Number of tasks whose events its receiver refuses. They are tried again. */
   retrying: number;
-  /** Of how many tasks the events were given up. */
+  /** Number of tasks whose events were given up. */
   dead: number;
   /** The last answer or failure for the newest of these tasks. */
   status: number | null;

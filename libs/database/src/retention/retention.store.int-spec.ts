@@ -114,7 +114,7 @@ describe('a task past its retention', () => {
     expect(await rowsOf({ taskId: queued.task.id })).toEqual([1, 1, 1, 1, 0, 0, 0]);
   });
 
-  it('is whole or gone for whoever reads it meanwhile', async () => {
+  it('is whole or gone for concurrent readers', async () => {
     const { tenantId, taskId } = await endedTask(8, TASK_STATE_COMPLETED, 40);
     let isPurged = false;
     const read = async (): Promise<number> => {
@@ -172,7 +172,7 @@ describe('a task past its retention', () => {
     expect(await stores.tasks.get(lax.tenantId, lax.taskId)).toBeDefined();
   });
 
-  it('is not waited for while somebody holds it', async () => {
+  it('is skipped while another transaction holds it', async () => {
     const run = await endedTask(8);
     await stores.database.inTenant(run.tenantId, async (transaction) => {
       await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [run.taskId]);
@@ -209,7 +209,7 @@ describe('a long log', () => {
     ]);
   });
 
-  it('is gone on with by whoever comes after a sweep that was killed', async () => {
+  it('is continued by the next sweep after a kill', async () => {
     const run = await endedTask(8, TASK_STATE_COMPLETED, 40);
     await expire(run.tenantId, 7);
     await retention.purge(15);

@@ -9,7 +9,7 @@ import type { BatchOperation, RunBatches } from './run-batches.js';
 
 /** What an attempt runs of its agent. Undefined: it has none of these. */
 export interface RunVersion {
-  /** Of an agent of a catalog. */
+  /** Version of an agent of a catalog. */
   version?: number | undefined;
   /** Hash of the code of an installed agent. */
   code?: string | undefined;

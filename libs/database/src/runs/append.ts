@@ -225,7 +225,7 @@ async function appendWithMetadata(
 }
 
 /**
- * A batch as it is stored. Throws on one that contradicts itself.
+ * A batch as it is stored. Throws on a batch that contradicts itself.
  * @param metadata of the task from now on, as JSON; unset = as they are
  */
 function newBatch(

@@ -5,9 +5,9 @@ import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 
-/** What is stored of one call of a model. */
+/** The stored record of one call of a model. */
 export interface StoredCallRecord {
-  /** Of the entry of the call in the journal of its task. */
+  /** Position of the entry of the call in the journal of its task. */
   position: number;
   /** JSON without secrets. */
   json: string;

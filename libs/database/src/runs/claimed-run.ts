@@ -54,7 +54,7 @@ const CLAIMED = {
 } satisfies Inputs<{ tenantId: string; runId: string; workerId: string }>;
 
 /**
- * The task of a run that was claimed. Of a large task it reads only the beginning, so that every run can be claimed.
+ * The task of a run that was claimed. It reads only the beginning of a large task, so that every run can be claimed.
  *
  * The task's id is a value and not a join, so that the index always finds the one row. A plan made and kept while the tables are
  * empty would read all tasks of the tenant at every claim.

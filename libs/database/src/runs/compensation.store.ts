@@ -80,7 +80,7 @@ export class CompensationStore {
     await this.database.tenantQuery(tenantId, POSTPONE, [tenantId, taskId, longestMs]);
   }
 
-  /** Another task undoes them, or there are none. */
+  /** Forgets the steps to undo: another task undoes them, or the task has none. */
   async forget(tenantId: string, taskId: string): Promise<void> {
     await this.database.tenantQuery(tenantId, FORGET, [tenantId, taskId]);
   }

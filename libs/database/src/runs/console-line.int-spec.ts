@@ -66,7 +66,7 @@ describe('the console of a task', () => {
     expect(new Set(kept.map(({ text }) => text)).size).toBe(8);
   });
 
-  it('is nobody else’s, and no deleted task has one', async () => {
+  it('belongs to one tenant, and no deleted task has one', async () => {
     const run = await startTask(stores);
     await lines.append(run, [line('mine')]);
     const other = randomUUID();

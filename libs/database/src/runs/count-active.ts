@@ -2,7 +2,7 @@ import type { Database, Statement } from '../connection/database.js';
 import { IN_FLIGHT, WAITING } from '../dispatch/run-conditions.js';
 import type { ActiveRunCounts } from './active-run-counts.js';
 
-/** Of one tenant without `oldest`, or of all of them without `tenant`. */
+/** A row of one tenant has no `oldest`, and the row of all tenants no `tenant`. */
 interface ActiveRow {
   /** Slug. */
   tenant: string | null;

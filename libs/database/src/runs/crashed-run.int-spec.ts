@@ -70,7 +70,7 @@ it.each([
   expect(await stores.runs.isSuspect(randomUUID(), runId)).toBe(false);
 });
 
-it('a run that is postponed is claimed by nobody and gets a slot again afterwards', async () => {
+it('a postponed run is not claimed and gets a slot again afterwards', async () => {
   const input = newTask();
   await stores.tasks.create(input);
   await stores.runs.postpone(input.tenantId, input.runId, 60_000);

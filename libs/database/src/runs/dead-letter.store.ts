@@ -140,7 +140,7 @@ export class DeadLetterStore {
     return row && letterOf(row);
   }
 
-  /** Of any tenant: operators name only the run. */
+  /** A dead letter of any tenant: operators name only the run. */
   async findAnywhere(runId: string): Promise<DeadLetter | undefined> {
     if (!isUuid(runId)) return undefined;
     const [row] = await this.database.systemQuery<DeadLetterRow>(FIND, [runId, null]);

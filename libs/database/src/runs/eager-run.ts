@@ -18,7 +18,7 @@ export function eagerRunFrom({ readBytes }: { readBytes: number }, json: string)
     id,
     attempt: 1,
     metadata_cut: false,
-    // Of the `working` event. The writer appends it, with the first events of the agent.
+    // Sequence of the `working` event. The writer appends it, with the first events of the agent.
     last_sequence: 2,
     parent_task_id: null,
     // The writer learns of them with each append.

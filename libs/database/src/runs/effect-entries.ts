@@ -37,13 +37,13 @@ export async function hasLiveRun(database: Database, tenantId: string, taskId: s
   return (await database.tenantQuery(tenantId, HAS_LIVE_RUN, [tenantId, taskId])).length > 0;
 }
 
-/** What is known of an effect outside of Baton. */
+/** The state of an effect outside of Baton. */
 export const EFFECT_OUTCOMES = ['intended', 'sent', 'confirmed', 'failed', 'unknown'] as const;
 export type EffectOutcome = (typeof EFFECT_OUTCOMES)[number];
 
 /** The execution of a step, or the call of a tool that an llm agent makes. */
 export interface EffectRecord {
-  /** Of a step: identifies it in its task. Of a call: its id. Undefined: an earlier release made it. */
+  /** For a step: identifies it in its task. For a call: its id. Undefined: an earlier release made it. */
   of: { execution: number; nth: number } | { call: string } | undefined;
   name: string;
   kind: 'step' | 'tool';
@@ -56,7 +56,7 @@ export interface EffectRecord {
   error: string | null;
   /** What was done about an unknown outcome. */
   decision?: 'repeated' | 'verified' | 'asked' | 'failed';
-  /** Of the last entry about it in the journal. */
+  /** Position of the last entry about it in the journal. */
   position: number;
 }
 

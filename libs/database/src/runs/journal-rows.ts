@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** Entries of a journal that was imported with its tenant may be anything. What is none of ours is not shown. */
+/** Entries of a journal that was imported with its tenant may be anything. Entries of an unknown form are not shown. */
 export const entriesOf = <T>(schema: z.ZodType<T>, rows: readonly unknown[]): T[] =>
   rows.flatMap((row) => schema.safeParse(row).data ?? []);
 

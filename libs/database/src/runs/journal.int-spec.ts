@@ -129,7 +129,7 @@ describe('the journal of a task', () => {
     expect(next).toMatchObject({ startSequence: 1, baseSequence: 3 });
   });
 
-  it('is nobody else’s', async () => {
+  it('belongs to one tenant', async () => {
     const run = await startTask(stores);
     await journal.append(run, 1, 'mine');
     expect(await journal.read(randomUUID(), run.taskId)).toEqual([]);

@@ -53,7 +53,7 @@ const modelCallRow = z.object({
 
 /** A call of a model that Baton has made for a task. */
 export interface ModelCallRecord {
-  /** Of its entry in the journal. */
+  /** Position of its entry in the journal. */
   position: number;
   runId: string;
   /** The attempt of the run that made it. */

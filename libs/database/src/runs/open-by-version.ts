@@ -8,7 +8,7 @@ export const MAX_OPEN = 10_000;
 
 /** The open tasks of an agent that have begun with the same version or code of it. */
 export interface OpenVersion {
-  /** Of an agent of a catalog. */
+  /** Version of an agent of a catalog. */
   version: number | null;
   /** Hash of the code of an installed agent. */
   code: string | null;
@@ -30,7 +30,7 @@ FROM (
 GROUP BY v.version, v.code ORDER BY min(t.created_at)`,
 };
 
-/** Of all workers: $1 slug of the agent */
+/** Hashes of the code of an agent at all workers: $1 slug of the agent */
 const INSTALLED_CODES: Statement = {
   text: 'SELECT DISTINCT agent_codes->>$1::text AS code FROM workers WHERE agent_codes->>$1::text IS NOT NULL',
 };

@@ -61,7 +61,7 @@ RETURNING r.id`,
 );
 
 /**
- * $1 tenant $2 task. What is known of its codes stays: if it is parked once more, a worker with one of them does not take it again and
+ * $1 tenant $2 task. The list of its codes stays: if it is parked once more, a worker with one of them does not claim it again and
  * again.
  */
 export const RESUME: Statement = {

@@ -48,7 +48,7 @@ async function logOf(run: ClaimedRun): Promise<number[]> {
   return events.map(({ sequence }) => sequence);
 }
 
-it('a group is judged run by run: who is refused stops nobody else', async () => {
+it('a group is judged run by run: a refused run stops no other', async () => {
   const tenantId = randomUUID();
   const good = await start(tenantId);
   const ending = await start(tenantId);
@@ -202,7 +202,7 @@ it('what Postgres cannot store of one tenant is told to no other one', async () 
   expect(transactions.map((tenants) => tenants.includes(bad.tenantId))).toEqual([false, true]);
 });
 
-it('a task that somebody has locked holds no other tenant', async () => {
+it('a task that another transaction has locked delays no other tenant', async () => {
   const [free, locked] = [await start(randomUUID()), await start(randomUUID())];
   const client = new Client({ connectionString: stores.url });
   await client.connect();
@@ -266,7 +266,7 @@ it('a tenant whose tasks are locked for moments holds up other tenants once', as
   }
 });
 
-it('a task that somebody has locked holds its own run alone', async () => {
+it('a task that another transaction has locked delays its own run alone', async () => {
   const tenantId = randomUUID();
   const [free, locked] = [await start(tenantId), await start(tenantId)];
   const client = new Client({ connectionString: stores.url });
@@ -285,7 +285,7 @@ it('a task that somebody has locked holds its own run alone', async () => {
   }
 });
 
-it('tasks that somebody has locked leave connections for other tenants', async () => {
+it('tasks that another transaction has locked leave connections for other tenants', async () => {
   const tenantId = randomUUID();
   const locked = await Promise.all(Array.from({ length: 20 }, () => start(tenantId)));
   const free = await start(randomUUID());

@@ -8,8 +8,8 @@ const MAX_ITEMS = 64;
 /** Events and artifacts of one transaction, in characters. */
 const MAX_CHARS = 1024 * 1024;
 /**
- * Of an item that shares its transaction with other tenants, which wait for it. A transaction may have 64 of them. The events of a stream that
- * a person reads are smaller.
+ * Maximum size of an item that shares its transaction with other tenants, which wait for it. A transaction may have 64 of them. The
+ * events of a stream that a person reads are smaller.
  */
 const MAX_SHARED_CHARS = 8 * 1024;
 /** Items of a tenant that wait for locks at the same time. Each has a connection, and other tenants need some, too. */

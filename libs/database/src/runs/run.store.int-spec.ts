@@ -84,7 +84,7 @@ describe('claim', () => {
     expect(await stores.runs.append(second!, late)).toEqual({ ok: true, firstSequence: 4 });
   });
 
-  it('gives a worker that has not heard the answer the run it has got, and nobody else', async () => {
+  it('gives a worker that lost the answer its run again, and no other worker', async () => {
     const run = await startTask(stores);
     const again = async (worker: string) =>
       stores.runs.claim(run.tenantId, run.runId, worker, LEASE_MS, true);
@@ -194,7 +194,7 @@ describe('a run that is claimed as it is made', () => {
     });
   });
 
-  it('is as one from the queue for whoever reads it', async () => {
+  it('reads like a run from the queue', async () => {
     const [told, queued] = [{ ...newTask(), claimFor }, newTask()];
     for (const input of [told, queued]) await stores.tasks.create(input);
     const pickedUp = (await stores.runs.readEagerRun(told.tenantId, told.runId, 'mine', 1))!;
@@ -212,7 +212,7 @@ describe('a run that is claimed as it is made', () => {
     expect(pickedUp.logged.events).toBe(events);
   });
 
-  it('waits for no slot: one that has none is claimed for nobody', async () => {
+  it('waits for no slot: a run without one is not claimed', async () => {
     const quota = { maxInFlight: 0, maxWaiting: null, exact: true };
     const input = { ...newTask(), claimFor, quota };
     expect(await stores.tasks.create(input)).toMatchObject({ dispatched: false, claimed: undefined });
@@ -340,7 +340,7 @@ describe('leases', () => {
     expect(await beat(stores, [one], 'other')).toEqual([one.runId]);
   });
 
-  it('a heartbeat waits for nobody: a run that somebody keeps locked costs no other', async () => {
+  it('a heartbeat waits for no lock: a locked run costs no other', async () => {
     const [one, two] = [await startTask(stores), await startTask(stores)];
     await stores.database.inSystem(async (transaction) => {
       const lock = { text: 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE' };
@@ -427,7 +427,7 @@ describe('leases', () => {
     expect(letter?.reason).toBe(`Given up after ${maxAttempts} attempts: ${known}`);
   });
 
-  it('a run with a backoff waits for longer after each crash, and nobody claims or dispatches it before', async () => {
+  it('a run with a backoff waits for longer after each crash, and is not claimed or dispatched before', async () => {
     const retry = { maxAttempts: 9, backoff: { initialMs: 10_000, factor: 3, maxMs: 50_000 } };
     const run = await startTask(stores, { ...newTask(), retry });
     const waited: number[] = [];

@@ -41,7 +41,7 @@ export interface StepRecord {
   endedAt: string | null;
   /** The last error. */
   error: string | null;
-  /** Of the last entry about it in the journal, which has its result once it has ended. */
+  /** Position of the last entry about it in the journal, which has its result once it has ended. */
   position: number;
   /** The id of the call that it makes, if it calls another agent or a model. */
   callId: string;

@@ -79,12 +79,12 @@ const outlineRow = z.object({
 export interface OutlinedEntry {
   position: number;
   runId: string;
-  /** Of an entry of an llm agent. */
+  /** Kind of an entry of an llm agent. */
   kind: string | null;
-  /** Of an entry about a durable step: begun, failed or ended. */
+  /** For an entry about a durable step: begun, failed or ended. */
   event: string | null;
   execution: number | null;
-  /** Of the step in its execution. */
+  /** Id of the step in its execution. */
   id: number | null;
   hasError: boolean;
   /** It is the begin of a step that can be undone. */

@@ -53,7 +53,7 @@ const toolCallRow = z.object({
 
 /** A call of a tool that an llm agent has made. */
 export interface ToolCallRecord {
-  /** Of the entry in the journal that has its result. */
+  /** Position of the entry in the journal with its result. */
   position: number;
   runId: string;
   attempt: number;
@@ -67,7 +67,7 @@ export interface ToolCallRecord {
   call: string | null;
 }
 
-/** A call that took longer is none: an import may have any number. A week. */
+/** Maximum duration of a call: a week. An imported journal may have any number. */
 const MAX_MS = 604_800_000;
 
 const openCallsRow = z.object({

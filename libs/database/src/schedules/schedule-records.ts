@@ -12,7 +12,7 @@ export const CONTEXTS = ['new', 'same'] as const;
 /** Whether each task begins a conversation, or all tasks share one. */
 export type ScheduleContext = (typeof CONTEXTS)[number];
 
-/** When a schedule fires. Of `cron` and `at` one is set. */
+/** When a schedule fires. Either `cron` or `at` is set. */
 export interface ScheduleTimes {
   cron: string | null;
   at: Date | null;

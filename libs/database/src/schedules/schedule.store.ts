@@ -72,7 +72,7 @@ export class ScheduleStore {
     return rows.map(scheduleOf);
   }
 
-  /** @param idOrName a name that looks like an id is none */
+  /** @param idOrName a name never looks like an id */
   async find(tenantId: string, idOrName: string): Promise<Schedule | undefined> {
     if (!isUuid(idOrName)) return this.findNamed(tenantId, idOrName);
     const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.FIND, [
@@ -234,7 +234,7 @@ export class ScheduleStore {
   }
 }
 
-/** What changes it names the one that it has read. */
+/** A change names the version that it has read. */
 const FIRST_VERSION = 0;
 
 const targetOf = (name: string) => ({ kind: 'schedule', name }) as const;

@@ -63,7 +63,7 @@ WHERE tenant_id = ${told.tenant_id} AND cap_id = ${told.cap_id} AND subject = ${
 export class SpendingWarningStore {
   constructor(private readonly database: Database) {}
 
-  /** Takes due warnings, of all tenants. They are due again later unless `note` says that they are done. */
+  /** Takes due warnings, of all tenants. They are due again later unless `note` marks them as done. */
   async claim(limit: number): Promise<SpendingWarning[]> {
     return this.database.systemQuery<SpendingWarning & QueryResultRow>(CLAIM, [limit]);
   }

@@ -211,7 +211,7 @@ describe('a spending cap', () => {
     expect(await reserve(10, id)).toBe('reserved');
   });
 
-  it('is warned about once in a period, when 80 % are used, until everybody is told', async () => {
+  it('is warned about once in a period, when 80 % are used, until all webhooks are notified', async () => {
     const { tenantId, set, spend } = await tenant();
     const warnings = new SpendingWarningStore(stores.database);
     const claim = async () => (await warnings.claim(20)).filter((each) => each.tenantId === tenantId);
@@ -354,7 +354,7 @@ describe('a spending cap', () => {
     expect(await reserve(1000)).toBe('reserved');
   });
 
-  it('is nobody else’s', async () => {
+  it('belongs to one tenant', async () => {
     const [a, b] = [await tenant(), await tenant()];
     await a.set('tenant', '', 10);
     expect(await b.reserve(11)).toBe('reserved');

@@ -21,7 +21,7 @@ const CHILD = {
 
 /**
  * Makes a task that this transaction has written a child, if the run still owns the parent. A transaction that ends the parent
- * waits here, or came before. One that holds the root waits for no other task, so locking it second makes no deadlock.
+ * waits here, or came before. A transaction that holds the root waits for no other task, so locking it second makes no deadlock.
  */
 const ADD_CHILD = statement(
   'task-add-child',

@@ -97,7 +97,7 @@ const CREATE_ALIASED = statement(
     ),
 );
 
-/** If only the alias names another task, the key names one that does not exist: it then counts as new. */
+/** If only the alias names another task, the task of the key does not exist: the key then counts as new. */
 const CREATE_ALIASED_KEYED = statement(
   'task-create-aliased-keyed-2',
   { task: one(TASK), quota: one(QUOTA), key: one(KEY) },

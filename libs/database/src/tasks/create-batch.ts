@@ -124,7 +124,7 @@ export function createValues(tenantId: string, rows: readonly NewTaskRow[]): Val
   return CREATE.values({ common: { tenantId, quota, retry }, items: rows });
 }
 
-/** Of a task that shares its transaction with those of other tenants. They would wait for a larger one. */
+/** Maximum size of a task that shares its transaction with tasks of other tenants. They would wait for a larger one. */
 export const MAX_SHARED_BYTES = 32 * 1024;
 
 /** The claim that a task asks for. Its worker gets the task whole, so a larger one goes through the queue, as does a child. */

@@ -7,12 +7,12 @@ import { newTaskRow } from './new-task-row.js';
 import type { CreatedTask, NewTask } from './records.js';
 import { TooManyWaitingError } from './too-many-waiting-error.js';
 
-/** Of a message that has made no task. */
+/** The outcome of a message that has made no task. */
 const NO_RUN = { dispatched: false, claimed: undefined, mayUseReserved: false };
 
 /**
- * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
- * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.
+ * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. If several creates have the
+ * same key, or the same alias and previous task, one creates its task, and the others get its id.
  * @throws TooManyWaitingError, StorageFullError if there is no slot for it; nothing was written then
  * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
  * @throws LimitReachedError if there may be no push config; nothing was written then

@@ -17,7 +17,7 @@ export interface NewTaskRow {
   message: string;
   /** Unset: the message stands for the first event. */
   event: string | undefined;
-  /** Of the request, beside the message. */
+  /** The request without its message. */
   details: string | undefined;
 }
 

@@ -30,7 +30,7 @@ export interface ReminderStatus {
   kind: 'reminder' | 'escalation';
   /** When webhooks are notified, or tried again that did not accept the notice. Null: it is over. */
   dueAt: Date | null;
-  /** When the last webhook has taken it, or when there was none to tell. Null: that did not happen. */
+  /** When the last webhook has accepted it, or when no webhook had to be notified. Null: that did not happen. */
   sentAt: Date | null;
   /** How many webhooks have taken it. */
   webhooks: number;
@@ -203,7 +203,7 @@ export type NextTurnResult =
 /** A claimed run with everything the worker needs to start. */
 export interface ClaimedRun extends RunKey {
   agentId: string;
-  /** Of the task, as in `StoredTask`. */
+  /** Owner of the task, as in `StoredTask`. */
   owner: string | null;
   /** The task as of the claim, history and folded artifacts included; what is too large is left out (`Truncation`). */
   snapshot: TaskSnapshot;
@@ -235,8 +235,8 @@ export interface ClaimedRun extends RunKey {
   /** Since the run was made. */
   waitedSeconds: number;
   /**
-   * The `working` event with which it begins; null: the task was already working. Of a run that was claimed at acceptance (eager start) the
-   * writer appends it, with the first events of the agent.
+   * The `working` event with which it begins; null: the task was already working. For a run that was claimed at acceptance (eager
+   * start), the writer appends it with the first events of the agent.
    */
   workingEvent: { sequence: number; payload: EventPayload; isAppended: boolean } | null;
 }
@@ -277,7 +277,7 @@ export interface AppendBatch {
      * fold the log. Unset: they are large.
      */
     artifacts?: Task['artifacts'] | undefined;
-    /** Of a turn that ends with a question: the task goes on after this time without an answer. Unset: it waits for the answer alone. */
+    /** For a turn that ends with a question: the task goes on after this time without an answer. Unset: it waits for the answer alone. */
     wakeInMs?: number | undefined;
     /** When the webhooks are notified that the task waits. Unset: never. */
     reminders?: WaitReminders | undefined;
@@ -302,7 +302,7 @@ export type CancelResult = CanceledTask | { ok: false; reason: 'not-found' | 'te
 
 export interface CanceledTask {
   ok: true;
-  /** Of a large task the beginning (`Truncation`): the cancel itself reads no more. */
+  /** The beginning of a large task (`Truncation`): the cancel itself reads no more. */
   snapshot: StoredTask;
   event: { sequence: number; payload: EventPayload };
   /** The run that was active. */
@@ -344,7 +344,7 @@ export interface TaskRelations {
   createdAt: Date | undefined;
   /** When it goes on without an answer; null = it does not ask, or waits for the answer alone. */
   wakesAt: Date | null;
-  /** Of what it asks now, in the order in which they come. */
+  /** Reminders of its present question, in their order. */
   reminders: ReminderStatus[];
 }
 
@@ -357,7 +357,7 @@ export interface Descendant {
   owner: string | null;
   state: TaskState;
   createdAt: Date;
-  /** Of its status. */
+  /** Time of its status. */
   statusAt: Date;
 }
 

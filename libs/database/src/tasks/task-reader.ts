@@ -37,7 +37,7 @@ const HISTORY_ROWS = 64;
 /** Maximum share of a budget for the history if artifacts are read as well. */
 export const HISTORY_SHARE = 1 / 4;
 
-/** What is wanted of a task. */
+/** The parts of a task to read. */
 export interface Wanted {
   /** Messages of the history; unset = all. */
   historyLength?: number | undefined;
@@ -262,7 +262,7 @@ export function storedTask(
   const { id, metadata_cut: metadataCut, last_sequence: sequence } = row;
   const firstMessage = firstMessageOf(row.first_message);
   const parked = row.parked ? parkedRunOf(row.parked) : null;
-  // What is not stored with it, the row has in other columns.
+  // The row has the rest in other columns.
   const status = TaskStatus.fromJSON({
     state: taskStateToJSON(state),
     timestamp: at.toISOString(),

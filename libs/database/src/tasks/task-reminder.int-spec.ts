@@ -88,7 +88,7 @@ describe('a task that waits for a person', () => {
     expect(await shown(task)).toEqual([]);
   });
 
-  it('shows a reminder that only some have taken after its escalation is due, and one that nobody has taken', async () => {
+  it('shows a reminder that only some webhooks have accepted after its escalation is due, and one that none has accepted', async () => {
     const at = expect.any(Date) as Date;
     const task = await asking({ remindMs: HOUR_MS, escalateMs: 2 * HOUR_MS });
     await age(task, 1);

@@ -76,7 +76,7 @@ const NOTICE = {
   is_done: ['boolean', ({ isDone }) => isDone],
 } satisfies Inputs<TaskNotice>;
 
-/** Only if the task still waits for the same answer. What was sent stays in the row until then, for those who look at the task. */
+/** Only if the task still waits for the same answer. Sent notices stay in the row until then, to be shown with the task. */
 const NOTE = statement(
   'task-reminder-note-2',
   { notice: one(NOTICE) },
@@ -94,7 +94,7 @@ WHERE tenant_id = ${notice.tenant_id} AND id = ${notice.task_id} AND status_at =
 export class TaskReminderStore {
   constructor(private readonly database: Database) {}
 
-  /** Takes due ones, of all tenants. They are due again later unless `note` says that they are done. */
+  /** Takes due ones, of all tenants. They are due again later unless `note` marks them as done. */
   async claim(limit: number): Promise<TaskReminder[]> {
     return this.database.systemQuery<TaskReminder & QueryResultRow>(CLAIM, [limit]);
   }

@@ -59,9 +59,9 @@ function waitingStatement(filter: ListedTasks & Pick<TaskFilter, 'after' | 'page
 }
 
 /**
- * Tasks that wait for an answer, the oldest first, without their contents. Of those that other agents have begun it has those that may
- * ask for an approval.
- * @param filter.state another state than those that wait: there are none
+ * Tasks that wait for an answer, the oldest first, without their contents. It has a task that another agent has begun only if that
+ * task may ask for an approval.
+ * @param filter.state with a state that does not wait, the list is empty
  * @returns `more`: whether there are further ones
  */
 export async function listWaitingTasks(

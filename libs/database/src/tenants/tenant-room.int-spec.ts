@@ -221,7 +221,7 @@ describe('what a tenant keeps besides its tasks', () => {
     expect((await usage.report(tenantId)).storedBytes).toBeGreaterThan(17_000);
   });
 
-  it('is never more than the limit, whoever writes at once', async () => {
+  it('is never more than the limit under concurrent writes', async () => {
     await allow(10_000);
     const names = Array.from({ length: 8 }, (_, i) => `n${i}`);
     const outcomes = await Promise.allSettled([

@@ -85,7 +85,7 @@ describe('what a tenant has stored', () => {
     expect((await added(tenantId))! - first).toBeLessThan(1000);
   });
 
-  it('is never more than the limit, whoever creates at once; what is refused has written nothing', async () => {
+  it('is never more than the limit under concurrent creates; a refused one has written nothing', async () => {
     const tenantId = randomUUID();
     await stores.tasks.create({ ...newTask({ tenantId }), quota: ROOMY });
     const one = (await added(tenantId))!;

@@ -14,8 +14,8 @@ import { IN_FLIGHT, WAITING } from '../dispatch/run-conditions.js';
 export const sizeOf = (parameter: string): string => `(pg_column_size(${parameter}::json) - 4)`;
 
 /**
- * What is added for a task goes to the count that is under way as well if the count has passed the task already. The
- * row is locked by then, so the count has passed it or will see what was added. $1 tenant
+ * Bytes of a task are also added to a count under way that has passed the task. The row is locked by then, so the count has passed
+ * it or will see what was added. $1 tenant
  */
 const addUsage = (bytes: string, task: string): string =>
   `stored_bytes = u.stored_bytes + ${bytes},
@@ -119,7 +119,7 @@ FROM counted c WHERE u.tenant_id = $1
 RETURNING c.is_last, c.tasks`,
 };
 
-/** What a version of an agent takes. Only one that a process of an earlier release has written does not say it. */
+/** What a version of an agent takes. Only a row of an earlier release lacks it. */
 export const VERSION_BYTES = 'coalesce(bytes, octet_length(definition::text))';
 export const SECRET_BYTES = 'octet_length(ciphertext) + coalesce(octet_length(origins::text), 0)';
 export const SCHEDULE_BYTES = 'octet_length(message::text)';
@@ -230,7 +230,7 @@ export interface TenantUsage {
 
 /** Tasks that are summed up at a time. Meanwhile the turns of their tenant wait: some milliseconds. */
 const SLICE_TASKS = 2_000;
-/** Longer than any count is old: one that has ended is not begun again. */
+/** Longer than any count takes: a count that has ended is not started again. */
 const NEVER = 1_000_000_000;
 
 /** Stored bytes of a tenant: the last count, and the turns since then. */

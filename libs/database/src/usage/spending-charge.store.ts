@@ -12,7 +12,7 @@ export interface SpendingCharge {
   taskId: string;
   /** `task`: its price. `reported`: what its agent says that it has cost so far. */
   kind: 'task' | 'reported';
-  /** Of the whole task, so far. What was charged of it before counts once. */
+  /** The charge of the whole task, so far. Earlier charges are a part of it. */
   micros: number;
   /** The same as far as no other figure of the usage has it. */
   usageMicros: number;

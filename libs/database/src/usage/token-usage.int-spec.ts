@@ -25,7 +25,7 @@ const tenant = () => {
 };
 
 describe('the tokens of a tenant', () => {
-  it('are never promised twice, whoever asks at once', async () => {
+  it('are never promised twice to concurrent calls', async () => {
     const { reserve } = tenant();
     // Few more than fit: on a busy machine the last ones would wait too long for a connection.
     const got = await Promise.all(Array.from({ length: 130 }, () => reserve(9)));
@@ -66,7 +66,7 @@ describe('the tokens of a tenant', () => {
     expect(await reserve(900)).toBe(true);
   });
 
-  it('begin anew every day, and are nobody else’s', async () => {
+  it('begin again every day, and belong to one tenant', async () => {
     const { tenantId, reserve } = tenant();
     await usage.record(tenantId, randomUUID(), spent(1000));
     expect(await reserve(1)).toBe(false);

@@ -13,7 +13,7 @@ const TODAY = `(clock_timestamp() AT TIME ZONE 'UTC')::date`;
 export interface TokenReservation {
   tenantId: string;
   runId: string;
-  /** Of the reservation: unique among the calls that the run makes at a time. */
+  /** Id of the reservation: unique among the calls that the run makes at a time. */
   id: string;
   /** Reservations that are released, such as those of an attempt that has died. */
   replaces: readonly string[];

@@ -142,7 +142,7 @@ describe('the usage of a tenant', () => {
     ]);
   });
 
-  it('counts each task once, whoever rolls up and deletes at the same time, and if one dies before its commit', async () => {
+  it('counts each task once under concurrent roll-ups and deletions, and if one dies before its commit', async () => {
     const tenantId = randomUUID();
     await fill(tenantId, 3_000);
     // As a process that dies between adding the tasks and the commit.

@@ -69,7 +69,7 @@ describe('the keys of an issuer', () => {
     await find();
   });
 
-  it('stay good for a day while the issuer is away, and nobody waits for it twice', async () => {
+  it('stay valid for a day while the issuer is away, and no request waits for it twice', async () => {
     await find();
     isAway = true;
     time = 23 * 60 * MINUTE;

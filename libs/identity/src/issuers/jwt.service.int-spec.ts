@@ -105,7 +105,7 @@ describe('tokens of a real OpenID provider', () => {
     await expect(other.verify(before)).rejects.toThrow(UNTRUSTED);
   });
 
-  it('stay good while it does not answer, and nobody else waits for it', async () => {
+  it('stay valid while it does not answer, and no other request waits for it', async () => {
     const silent = await OpenIdProvider.start();
     stopping.push(() => silent.stop());
     await Promise.all([trust(provider), trust(silent)]);

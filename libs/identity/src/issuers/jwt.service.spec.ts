@@ -170,7 +170,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
     expect(await refusal(issuer.token({ org: ['o1', 'o2'] }))).toMatch(/several tenants/);
   });
 
-  it('of unknown issuers ask the database once for each, and nobody else', async () => {
+  it('of unknown issuers ask the database once for each, and no server', async () => {
     for (let i = 0; i < 3; i++) await refusal(issuer.token({ iss: 'https://evil.example' }));
     expect(lookups).toEqual(['https://evil.example']);
     expect(issuer.asked).toEqual([]);

@@ -129,7 +129,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     return refused;
   }
 
-  /** Of which issuer a user is, so that the sign-ins of the user are deleted with it. A call does not fail for that. */
+  /** Stores the issuer of a user, so that the sign-ins of the user are deleted with the issuer. An error does not fail the call. */
   private async note(row: TrustedIssuer, user: string): Promise<void> {
     const key = `${row.id} ${user}`;
     if (this.noted.has(key)) return;

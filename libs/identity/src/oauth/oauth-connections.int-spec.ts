@@ -167,7 +167,7 @@ describe('a call with a sign-in', () => {
     ]);
   });
 
-  it('is not, and must not be made, if nobody is signed in', async () => {
+  it('is not, and must not be made, without a sign-in', async () => {
     const before = await records();
     expect(await main.connections.noteCall(key(), call())).toBe(false);
     await signIn();
@@ -478,7 +478,7 @@ describe('a task that waits for its caller', () => {
 describe('tokens', () => {
   const due = () => sql('UPDATE oauth_connections SET refresh_at = now()');
 
-  it('are refreshed once by five workers at the moment of expiry, and nobody is signed out', async () => {
+  it('are refreshed once by five workers at the moment of expiry, and the sign-in stays', async () => {
     await signIn();
     const before = await main.connections.token(key());
     await due();

@@ -82,8 +82,8 @@ interface StoredTerms {
 }
 
 /**
- * Sign-ins at servers that agents call (OAuth 2.1, authorization code with PKCE). A link of Baton begins it, so that the browser that
- * comes back is the one that has left: the browser keeps the verifier of the code challenge in a cookie, Baton its hash.
+ * Sign-ins at servers that agents call (OAuth 2.1, authorization code with PKCE). A link of Baton begins it, so that the same
+ * browser returns: the browser keeps the verifier of the code challenge in a cookie, Baton its hash.
  */
 @Injectable()
 export class OAuthSignIns {
@@ -207,7 +207,7 @@ export class OAuthSignIns {
     }
     const stored = signIn.terms as StoredTerms;
     const { terms } = stored;
-    // Of another authorization server than the one that was asked (RFC 9207).
+    // The answer is from another authorization server (RFC 9207).
     if (answer.iss === undefined ? terms.saysIssuer : answer.iss !== terms.issuer)
       throw new OAuthFailure(
         'refused',

@@ -82,7 +82,7 @@ describe('names that tenants write', () => {
     );
   });
 
-  it('of one tenant that nobody answers for delay no other tenant', async () => {
+  it('of one tenant without an answer delay no other tenant', async () => {
     const names = resolver();
     const silent = silence(200).map((name) => names.forTenant('loud')(name));
     const settled = Promise.allSettled(silent);

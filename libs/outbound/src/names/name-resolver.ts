@@ -33,7 +33,7 @@ const NEGATIVE_TTL_MS = 5_000;
 const MAX_CACHED = 10_000;
 const MAX_SHARES = 1_000;
 
-/** What is known of a name. */
+/** The cached answer for a name. */
 type KnownName = { addresses: ResolvedAddress[] } | { error: NameError };
 
 /**
@@ -159,7 +159,7 @@ class TenantShare {
   }
 }
 
-/** No address was found. `ENOTFOUND`: there is none. `EAI_AGAIN`: whether there is one is not known. */
+/** No address was found. `ENOTFOUND`: there is none. `EAI_AGAIN`: it is unknown whether the name has one. */
 class NameError extends Error {
   override readonly name = 'NameError';
 

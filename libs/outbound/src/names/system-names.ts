@@ -9,7 +9,7 @@ const HOSTS_FILE =
 const RESOLV_CONF = '/etc/resolv.conf';
 /** Both files are read again after this time. */
 const READ_AGAIN_MS = 5_000;
-/** Of resolv.conf(5): domains that are tried, and dots that may be asked for. */
+/** Limits of resolv.conf(5): search domains, and `ndots`. */
 const MAX_SEARCH = 6;
 const MAX_NDOTS = 15;
 /** RFC 6761, section 6.3. */

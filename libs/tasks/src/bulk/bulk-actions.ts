@@ -22,13 +22,13 @@ const ENDED = [
   TaskState.TASK_STATE_REJECTED,
 ];
 
-/** What a token needs that acts on many tasks. One that lacks `tasks:read` or `tasks:write` reaches those that it has made. */
+/** What a token needs that acts on many tasks. A caller that lacks `tasks:read` or `tasks:write` reaches its own tasks. */
 export const ACTION_RULES: Readonly<Record<BulkAction, ActionRule>> = {
   cancel: { states: OPEN, scopes: OPERATIONS.cancelTask.scopes },
   // A parked task is working.
   resume: { states: [TaskState.TASK_STATE_WORKING], scopes: OPERATIONS.cancelTask.scopes },
   continue: { states: [TaskState.TASK_STATE_FAILED], scopes: OPERATIONS.sendMessage.scopes },
   'send-again': { states: ENDED, scopes: OPERATIONS.sendMessage.scopes },
-  // What is deleted is gone for everybody.
+  // A deletion affects all callers.
   delete: { states: ENDED, scopes: ['admin'] },
 };

@@ -30,8 +30,9 @@ const MAX_FAILURES = 100;
 const MAX_REASON = 500;
 
 /**
- * Works at operations on many tasks: one of a tenant at a time, a page of tasks each, so that tenants take turns. What is done to a task
- * is done once, however often a worker dies: the page is stored before it is worked at, and each action says whether it was done before.
+ * Works at operations on many tasks: one of a tenant at a time, a page of tasks each, so that tenants take turns. An action on a
+ * task has its effect once, however often a worker dies: the page is stored before its tasks are changed, and each action detects
+ * its earlier execution.
  */
 @Injectable()
 export class BulkWork extends RepeatedWork {

@@ -76,7 +76,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return this.cache.get(`${tenantId}/${slugOrId}`);
   }
 
-  /** Every agent the tenant can call, built-ins first; none that is disabled. Reads no settings of agents. */
+  /** Every enabled agent that the tenant can call, built-ins first. Reads no settings of agents. */
   override async list(tenantId: string): Promise<ListedAgent[]> {
     const all = await this.agents.list(tenantId);
     return [...BUILTIN_AGENTS, ...all.filter(({ status }) => status === undefined)];
@@ -116,7 +116,7 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
     return this.findIncludingDeleted(tenantId, known.agentId);
   }
 
-  /** The agents of that list of a token, as they are now. Of deleted agents their tasks are left. */
+  /** The agents of that list of a token, as they are now. The tasks of deleted agents are still there. */
   async allowed(tenantId: string, slugs: readonly string[]): Promise<AllowedAgents> {
     const found = await Promise.all(slugs.map((slug) => this.findIncludingDeleted(tenantId, slug)));
     return { slugs, ids: found.flatMap((agent) => agent?.id ?? []) };

@@ -22,7 +22,7 @@ export function assertRunnable(definition: AgentDefinition): void {
   assertConfig(definition);
 }
 
-/** Of an agent that exists already. */
+/** The error for a slug that another agent has. */
 export const slugTaken = (slug: string): ProtocolError =>
   new ProtocolError(
     'conflict',
@@ -55,7 +55,7 @@ export const isDefaultAgent = (slug: string, tenant: string): ProtocolError =>
 
 /** Other writers were always faster. */
 export const outrun = (name: string): ProtocolError =>
-  new ProtocolError('conflict', `"${name}" is being changed by somebody else: try again`);
+  new ProtocolError('conflict', `"${name}" is being changed by another request: try again`);
 
 export const versionErased = (name: string, version: number): ProtocolError =>
   new ProtocolError('conflict', `version ${version} of "${name}" was erased: its contents no longer exist`);

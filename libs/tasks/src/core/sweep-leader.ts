@@ -5,8 +5,8 @@ import { Injectable } from '@nestjs/common';
 type Finding = Exclude<keyof SweepFindings, 'at' | 'nextMs'>;
 
 /**
- * The worker that sweeps for all: the one that has lived longest. One statement finds the work of all sweeps, and each sweep
- * that has some is notified. Two leaders are harmless: each row is claimed by one.
+ * The worker that sweeps for all: the oldest one. One statement finds the work of all sweeps, and each sweep that has some is
+ * notified. Two leaders are harmless: each row is claimed by one.
  */
 @Injectable()
 export class SweepLeader {

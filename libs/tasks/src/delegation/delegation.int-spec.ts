@@ -186,7 +186,7 @@ it('stops the children of a task that is canceled, and theirs', async () => {
   await until(async () => !atWork() || undefined);
 });
 
-it('stops the children also when whoever canceled their parent has died right after', async () => {
+it('stops the children also when the process that canceled their parent died right after', async () => {
   const id = await order('boss', { ask: { agent: 'clerk', times: 2, message: { wait: true } } });
   const made = await children(id, 2);
   await suspended(id);

@@ -38,7 +38,7 @@ describe('dispatch slots', () => {
     expect(takeAll(slots)).toBe(0);
   });
 
-  it('are taken for free once when nobody has looked for long', () => {
+  it('count as free once after a long time without a look', () => {
     slots.update(look(20, 30), 0);
     expect(takeAll(slots)).toBe(0);
     now += 1_500;
@@ -97,7 +97,7 @@ describe('dispatch slots', () => {
     ]);
   });
 
-  it('that a run leaves are wanted by whoever waits for one', () => {
+  it('that a run leaves are wanted by waiting runs', () => {
     slots.update(look(20, 30, 'limited'), 0);
     expect(['limited', 'flooding'].map((tenant) => slots.isWantedBy(tenant))).toEqual([true, true]);
     // Others have room: what waits, waits for its own tenant's limit.

@@ -12,7 +12,7 @@ const EAGER_MS = 20;
 export const capacityOf = (slots: number): number =>
   slots + Math.max(LEAST_BACKLOG, Math.ceil(slots * BACKLOG));
 
-/** Of the reserved slots, one tenant may use this share, so that newcomers find one although a busy tenant sends a burst. */
+/** One tenant may use this share of the reserved slots, so that newcomers find one although a busy tenant sends a burst. */
 const SHARE_OF_RESERVE = 0.25;
 /** More runs than that in flight are no few. */
 const MAX_FEW = 4;
@@ -101,7 +101,7 @@ export class DispatchSlots {
     return this.free > 0 && (isOut || this.credit < this.free / 4);
   }
 
-  /** Whether the end of a run of that tenant makes a slot for one that waits. */
+  /** Whether the end of a run of that tenant frees a slot for a waiting run. */
   isWantedBy(tenantId: string): boolean {
     return this.waiting.has(tenantId) || (this.free === 0 && this.waiting.size > 0);
   }

@@ -34,14 +34,14 @@ describe('free slots', () => {
     expect(shareOut(10, [claimant('a', { maxInFlight: 3, inFlight: 7 })])).toEqual(new Map());
   });
 
-  it('that are too few for all go to nobody in particular', () => {
+  it('that are too few for all prefer no tenant', () => {
     const tenants = Array.from({ length: 50 }, (_, i) => claimant(`t${i}`));
     const seen = new Set(Array.from({ length: 2000 }, () => [...shareOut(1, tenants).keys()][0]));
     expect(seen.size).toBe(50);
   });
 });
 
-describe('whoever claims', () => {
+describe('every share', () => {
   const anyClaimant = fc.record({
     weight: fc.integer({ min: 1, max: 1000 }),
     inFlight: fc.integer({ min: 0, max: 50 }),
@@ -53,7 +53,7 @@ describe('whoever claims', () => {
   const roomOf = ({ inFlight, maxInFlight }: Claimant): number =>
     maxInFlight === null ? Infinity : Math.max(0, maxInFlight - inFlight);
 
-  it('no slot stays free while somebody may use it, and nobody gets more than it may', () => {
+  it('no slot stays free while a tenant may use it, and no tenant gets more than it may', () => {
     fc.assert(
       fc.property(fc.nat(200), anyClaimants, (slots, claimants) => {
         const shares = shareOut(slots, claimants);
@@ -67,7 +67,7 @@ describe('whoever claims', () => {
     );
   });
 
-  it('nobody could give one of its slots to another who has less for its weight', () => {
+  it('no tenant has a slot that another with less for its weight should have', () => {
     fc.assert(
       fc.property(fc.nat(200), anyClaimants, (slots, claimants) => {
         const shares = shareOut(slots, claimants);

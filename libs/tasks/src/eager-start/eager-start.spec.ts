@@ -101,7 +101,7 @@ describe('eager start of a run', () => {
     expect([...returned, ...enqueued]).toEqual([]);
   });
 
-  it('goes on the queue if nobody hears of it, and nothing more is for that worker', async () => {
+  it('goes on the queue without a subscriber, and nothing more is for that worker', async () => {
     const eager = await informed(['one', 'two']);
     isHeard = false;
     await eager.send(job('a'), claimOf('one'), '{}');
@@ -118,7 +118,7 @@ describe('eager start of a run', () => {
     expect(enqueued).toEqual([{ ...job('a'), attempt: 1, mayUseReserved: true }]);
   });
 
-  it('is left to its lease if nobody knows whether the worker has heard of it', async () => {
+  it('is left to its lease if it is unknown whether the worker was notified', async () => {
     const eager = await informed(['one']);
     isHeard = undefined;
     await eager.send(job('a'), claimOf('one'), '{}');

@@ -13,7 +13,7 @@ const UNDOES = 'baton.undoes';
 /** The metadata of a task that goes on with a failed one. */
 export const continuesMetadata = (taskId: string, runId: string) => ({ [CONTINUES]: { taskId, runId } });
 
-/** The metadata of a fork. @param entry the last one that it takes over */
+/** The metadata of a fork. @param entry the last entry that it takes over */
 export const forkMetadata = (taskId: string, runId: string, entry: number) => ({
   [FORK]: { taskId, runId, entry },
 });
@@ -28,7 +28,7 @@ export const hasOrigin = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
 /** The failed task with which a task goes on. Undefined: it is no such task. */
 export const continuedBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, CONTINUES);
 
-/** The task of which a task is a fork. Undefined: it is none. */
+/** The task of which a task is a fork. Undefined: it is not a fork. */
 export const forkedFrom = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, FORK);
 
 /** The canceled task whose steps a task undoes. Undefined: it is no such task. */

@@ -34,14 +34,14 @@ describe('who answers a task that waits for approval', () => {
     );
   });
 
-  it('is nobody where messages may come from a model, which could approve its own calls', () => {
+  it('does not exist where messages may come from a model, which could approve its own calls', () => {
     const rules = { ...SPEC_RULES, approvals: 'refused' as const };
     const caller = { principal: MINE, scopes: ALL, rules };
     expect(() => approverFor(caller, asking(MINE.key, {}))).toThrow(/a person must give it/);
     expect(approverFor(caller, asking(MINE.key))).toBeUndefined();
   });
 
-  it('is anybody where the task asks for something else', () => {
+  it('is any caller where the task asks for something else', () => {
     expect(answer(MINE, ['agents:call'], asking(MINE.key))).toBe('no approval');
     expect(answer(GUEST, ['agents:call'], asking(GUEST.key))).toBe('no approval');
   });
@@ -52,7 +52,7 @@ describe('who answers a task that waits for approval', () => {
     expect(answer(GUEST, [], asking(GUEST.key, { guests: true }))).toBe(GUEST.key);
   });
 
-  it('is not its owner where an agent asks for somebody else, nor anybody where the owner is not known', () => {
+  it('is not its owner where an agent asks for another person, nor any caller where the owner is unknown', () => {
     const other = /a principal other than its owner/;
     expect(answer(MINE, ALL, asking(MINE.key, {}, { by: 'other' }))).toMatch(other);
     expect(answer(MINE, ALL, asking(null, { by: 'other' }))).toMatch(other);

@@ -33,7 +33,7 @@ export class EffectLedger {
     private readonly listing: TaskListing,
   ) {}
 
-  /** Of one task that the caller sees. Throws `not-found`. */
+  /** Effects of one task that the caller sees. Throws `not-found`. */
   async ofTask(caller: Reacher & { tenantId: string }, taskId: string): Promise<TaskEffect[]> {
     const stored = await this.tasks.get(caller.tenantId, taskId, { historyLength: 0, artifacts: false });
     if (stored && canSee(caller, stored)) return this.read(caller.tenantId, taskId, stored.agentId);
@@ -41,8 +41,8 @@ export class EffectLedger {
   }
 
   /**
-   * Of the tasks that the caller sees, those with the newest status first. It looks at 500 tasks at most. All effects of a task are on one
-   * page, so that it may have more than `limit`.
+   * Effects of the tasks that the caller sees, those with the newest status first. It looks at 500 tasks at most. All effects of a
+   * task are on one page, so that it may have more than `limit`.
    */
   async list(
     caller: Reacher & { tenantId: string },

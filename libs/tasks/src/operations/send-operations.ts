@@ -132,7 +132,7 @@ interface Wait {
   watch?: TaskWatch;
 }
 
-/** Of the signals of a turn, in characters. The task of a larger turn is read from the log, within the budget of reads. */
+/** Maximum size of the signals of a turn, in characters. The task of a larger turn is read from the log, within the budget of reads. */
 const MAX_SEEN_CHARS = 256 * 1024;
 
 /**

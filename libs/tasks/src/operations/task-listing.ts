@@ -71,7 +71,7 @@ const MAX_NAMED = 10;
 
 /** A task that waits for an answer which the caller may give. */
 export interface AnswerableTask extends StoredTask {
-  /** Of a task that another agent has begun: the tasks above it that the caller sees, the nearest first. */
+  /** For a task that another agent has begun: the tasks above it that the caller sees, the nearest first. */
   above: Ancestor[];
 }
 

@@ -22,7 +22,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-it('a config that was given up goes on from where it has stopped, when somebody has it redelivered', async () => {
+it('a config that was given up continues where it stopped when it is redelivered', async () => {
   const hook = await Receiver.start();
   hook.answer = (response, { sequence }) => response.writeHead(sequence === 2 ? 503 : 200).end();
   const worker = new PushWorkerFixture(database, testDatabase.url, 'w', { PUSH_GIVE_UP_HOURS: '0' }).start();
@@ -97,7 +97,7 @@ it('what a webhook was not told of is redelivered as well, signed with its secre
   }
 });
 
-it('they have pages, of the tasks that somebody may see', async () => {
+it('they have pages, of the tasks that the caller may see', async () => {
   const tenantId = randomUUID();
   for (const id of ['a', 'b', 'c', 'd', 'e']) {
     const task = await RunningTask.start(database, { tenantId });

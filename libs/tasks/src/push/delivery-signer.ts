@@ -8,13 +8,13 @@ import { createHash, createHmac, randomUUID } from 'node:crypto';
 /** How long a receiver may accept a signature. Clocks differ, and a connection may be slow. */
 const VALID_S = 300;
 
-/** Of a secret of Standard Webhooks. */
+/** Length of a secret of Standard Webhooks. */
 const [MIN_BYTES, MAX_BYTES] = [24, 64];
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 /** One request to a receiver. A delivery that is repeated has the same id and body. */
 export interface Delivery {
-  /** Of the event, for this config: `deliveryId`. */
+  /** Id of the event for this config (`deliveryId`). */
   id: string;
   /** As it is sent, byte for byte. */
   body: string | Buffer;
@@ -29,7 +29,7 @@ export interface Delivery {
 export interface ReceiverSecrets {
   /** Sent as it is. */
   token?: string | undefined;
-  /** Of the config's `authentication`, such as `Bearer`. */
+  /** Scheme of the config's `authentication`, such as `Bearer`. */
   scheme?: string | undefined;
   credentials?: string | undefined;
   /** `whsec_…`: each makes a signature, the newest first. Two while a secret is changed. */

@@ -450,7 +450,7 @@ describe('a delivery that fails', () => {
     expect(body).toMatch(/^baton_push_dead 1$/m);
   });
 
-  it('because nobody listens, the address is private, the egress rules forbid it or the port is wrong, says so', async () => {
+  it('because no server listens, the address is private, the egress rules forbid it or the port is wrong, has that reason', async () => {
     const gone = await receiver();
     const { url } = gone;
     gone.close();

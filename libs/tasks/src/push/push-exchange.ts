@@ -16,7 +16,7 @@ const OPEN_PROOFS: readonly string[] = ['webhook-id', 'webhook-timestamp'];
 const SHORTEST = 4;
 
 /**
- * What was sent to a receiver and the beginning of its answer, without secrets and without characters that Postgres cannot store.
+ * A request to a receiver and the beginning of its answer, without secrets and without characters that Postgres cannot store.
  * @param proofs headers of `DeliverySigner`
  * @param answer the first bytes of the body of its answer; undefined: there was no answer
  */

@@ -13,11 +13,11 @@ import {
 } from './delivery-signer.js';
 
 const MAX_URL_LENGTH = 2048;
-/** Of a name in the DNS. The host is in an index (`push-lease.ts`), whose entries must be short. */
+/** Maximum length of a name in the DNS. The host is in an index (`push-lease.ts`), whose entries must be short. */
 const MAX_HOST_LENGTH = 253;
 /** The host as the index has it, which may be longer than the name that is looked up. */
 const WRITTEN_HOST = /^[^:/?#]+:\/\/([^/?#]*)/;
-/** Of a token, and of credentials. */
+/** Maximum length of a token, and of credentials. */
 const MAX_SECRET_LENGTH = 4096;
 const MAX_SCHEME_LENGTH = 64;
 /** Text that a header may have (RFC 9110 §5.5), without spaces at its ends. */

@@ -56,7 +56,7 @@ describe('reads of logs', () => {
     await Promise.all(pages);
   });
 
-  it('are left out when nobody waits for them any more', async () => {
+  it('are left out when no reader waits for them', async () => {
     const gone = new AbortController();
     const pages = [log.read(key('a'), 0, open), log.read(key('b'), 0, open)];
     const left = log.read(key('c'), 0, gone.signal);

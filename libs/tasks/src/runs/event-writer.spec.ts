@@ -201,7 +201,7 @@ describe('EventWriter', () => {
     expect(ports.trace).toEqual([]);
   });
 
-  it('says what the log refuses at once, to whoever waits for the agent; the platform still ends the turn', async () => {
+  it('rejects at once with what the log refuses, for all that wait for the agent; the platform still ends the turn', async () => {
     const refusal = Object.assign(new Error('value too large'), { code: '54000' });
     let tries = 0;
     ports.answer = async (batch) => {
@@ -289,7 +289,7 @@ describe('EventWriter', () => {
       );
     });
 
-    it('count all that is in the log of a task, whoever has written it', async () => {
+    it('count all that is in the log of a task, of every attempt', async () => {
       const logged = { events: 9, bytes: 100_000 };
       const events = limited({ eventsPerTask: 10 }, logged).writer;
       await events.write(chunk('a'));

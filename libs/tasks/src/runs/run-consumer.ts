@@ -14,7 +14,7 @@ import { RunExecutor, unlessCutOff } from './run-executor.js';
 @Injectable()
 export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private consumer: RunConsumption | undefined;
-  /** Of eager runs. */
+  /** Ends the subscription to eager runs. */
   private unsubscribe: (() => Promise<void>) | undefined;
 
   constructor(

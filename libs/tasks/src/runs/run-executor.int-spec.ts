@@ -262,7 +262,7 @@ it('a run that comes twice, in an outage, is executed once', async () => {
   expect(turns).toBe(2);
 });
 
-it('a run that somebody else has, or that is over, is not executed', async () => {
+it('a run that another worker has, or that is over, is not executed', async () => {
   let turns = 0;
   act = async function* (turn) {
     turns += 1;

@@ -448,7 +448,7 @@ export class RunExecutor {
     const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
     const { tenantId, taskId } = run;
     void this.messaging.publishTask(tenantId, taskId, { lastSequence: sequence, events: [event] });
-    // Of the event that accepted the turn as well. If the queue is away, the sweep finds due configs.
+    // Also for the event that accepted the turn. If the queue is away, the sweep finds due configs.
     if (run.hasPushConfigs) this.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined);
   }
 }
@@ -485,7 +485,7 @@ function startSpan(tracer: Tracer, run: ClaimedRun, receivedAt: number): Span {
       'messaging.operation.name': 'receive',
       'messaging.destination.name': 'runs',
     };
-    // With the run's trace, or beside the run in the one that it begins.
+    // In the run's trace, or in a new trace of the run.
     const kind = 'consumer';
     tracer.start('receive runs', parent ?? span.traceparent, { kind, startTime, attributes }).end();
   }

@@ -71,7 +71,7 @@ export class Sweeper extends RepeatedWork {
     this.reclaimGuard[isTaken ? 'answered' : 'failed'](performance.now());
   }
 
-  /** This worker is the one that sweeps from now on. The one before has died, and the runs of it need not wait longer. */
+  /** This worker is the sweep leader from now on. The one before has died, and the runs of it need not wait longer. */
   takeOver(): void {
     this.wake();
   }

@@ -19,8 +19,8 @@ const MISSED_BEATS = 1.5;
 const LIVE_LEASES = 2;
 
 /**
- * Records that this worker is alive and how many runs it can execute. Learns whether it is the one that sweeps, and its share of
- * the reserved slots.
+ * Records that this worker is alive and how many runs it can execute. Learns whether it is the sweep leader, and its share of the
+ * reserved slots.
  */
 @Injectable()
 export class WorkerPresence extends RepeatedWork implements BeforeApplicationShutdown {

@@ -132,7 +132,7 @@ describe('the tokens of a tenant', () => {
     expect(await Promise.all([other.reserve(), other.reserve()])).toEqual([first, second]);
   });
 
-  it('are noted, and nobody fails where that can not be done', async () => {
+  it('are noted, and no call fails where that is impossible', async () => {
     const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 };
     const { tokens, asked } = tokensOf(null);
     await tokens.record('tenant-1', 'run-1', spent);

@@ -88,7 +88,7 @@ export class TenantTokenBudget extends TokenBudget {
     if (reservation !== undefined) this.freeSlot(runId, reservation);
     try {
       const record = async (): Promise<void> => {
-        // What is stored of a tenant that is being deleted would outlast it.
+        // Rows of a tenant that is being deleted would outlast it.
         if (await this.limits.isGone(tenantId)) return;
         const isCapped = await this.limits.hasSpendingCaps(tenantId);
         await this.store.record(tenantId, runId, spent, reservation, isCapped ? this.microsOf(spent) : 0);

@@ -192,7 +192,7 @@ describe('a time of a schedule', () => {
     expect(canceled).toEqual([first]);
   });
 
-  it('is followed by the right one where clocks change by half an hour, and 20 of them hold nobody up', async () => {
+  it('is followed by the right one where clocks change by half an hour, and 20 of them delay no other', async () => {
     const [change, times] = [new Date('2027-04-03T15:00:00Z'), { at: null, timeZone: 'Australia/Lord_Howe' }];
     const dueAt = new Date('2027-04-03T13:00:00Z');
     const schedules: Schedule[] = [];

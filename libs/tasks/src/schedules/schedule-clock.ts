@@ -72,7 +72,7 @@ export class ScheduleClock extends RepeatedWork {
     try {
       const due = await this.store.takeOne({ tenantId, id }, dueAt, this.environment.leaseMs);
       const nextAt = due ? await this.advancer.advance(due) : (await this.store.find(tenantId, id))?.nextAt;
-      // A schedule without a next time, or one that was deleted, needs no ticks.
+      // A deleted schedule, or a schedule without a next time, needs no ticks.
       if (nextAt === null || (!due && !nextAt)) await this.messaging.stopTicks(id);
     } catch (error) {
       this.logger.warn('tick of a schedule was not stored; the sweep fires the schedule', {

@@ -35,7 +35,7 @@ export interface OpenWork {
   schedules: Pick<Schedule, 'id' | 'name' | 'agent'>[];
 }
 
-/** What was stopped. */
+/** Counts of what was stopped. */
 export interface StoppedWork {
   canceledTasks: number;
   pausedSchedules: number;

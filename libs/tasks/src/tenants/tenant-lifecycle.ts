@@ -101,7 +101,7 @@ export class TenantLifecycle {
       report?.(table, deleted);
     };
     await this.deleteRows(id, count);
-    // Until now a process may have accepted a call: one that was not informed, or in the last moment before.
+    // Until now a process that was not informed yet may have accepted a call.
     const lastWriteMs = LAST_WRITES_MS + (isKnown ? 0 : this.environment.tokenCacheMs);
     const left = lastWriteMs - (performance.now() - since);
     await delay(Math.max(0, left));

@@ -33,7 +33,7 @@ export interface LimitInForce {
   value: number | null;
   /** `set` for this tenant, the `default` of the environment, or `none` if neither is set. */
   from: 'set' | 'default' | 'none';
-  /** Of `storedBytes` while its tasks are being counted: how many are counted. Until then it refuses nothing. */
+  /** For `storedBytes` while its tasks are being counted: how many are counted. Until then it refuses nothing. */
   countedTasks?: number;
 }
 

@@ -3,7 +3,7 @@ import { TrustedIssuers } from './trusted-issuers.js';
 
 const ROW = { id: 'i1', tenantId: 't1', issuer: 'https://id.example.com' } as TrustedIssuer;
 
-it('the process that removes an issuer forgets it before it answers, whoever else hears of it', async () => {
+it('the process that removes an issuer forgets it before it answers, without waiting for others', async () => {
   const forgotten: string[] = [];
   const away = async (): Promise<never> => {
     throw new Error('messaging is away');

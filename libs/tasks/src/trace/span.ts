@@ -42,16 +42,16 @@ export interface TraceSpan {
   attempt?: number;
   /** Why it failed, as far as callers may know it. */
   error?: string;
-  /** Of an attempt, unless an earlier release made it and another one followed. */
+  /** For an attempt, unless an earlier release made it and another one followed. */
   workerId?: string;
-  /** Of a child. */
+  /** For a child. */
   taskId?: string;
-  /** Of a call of a model: which one of those that the trace has, from 0. */
+  /** For a call of a model: which one of those that the trace has, from 0. */
   modelCall?: number;
-  /** Of a call of a model or tool, or of a step: its entry in the journal of the task. */
+  /** For a call of a model or tool, or of a step: its entry in the journal of the task. */
   entry?: number;
-  /** Of a question: key of the principal that has answered it. */
+  /** For a question: key of the principal that has answered it. */
   answeredBy?: string;
-  /** Of a step whose process died while it ran: what was done about the unknown outcome. */
+  /** For a step whose process died while it ran: what was done about the unknown outcome. */
   unknownOutcome?: 'repeated' | 'verified' | 'asked' | 'failed';
 }

@@ -10,7 +10,7 @@ import type {
   TriedReceiver,
 } from '@baton/database';
 
-/** What is stored of a task's life. */
+/** The stored records of a task's life. */
 export interface TraceMaterial {
   taskId: string;
   /** The oldest first. */

@@ -118,7 +118,7 @@ describe('the trace of a task', () => {
     ]);
   });
 
-  it('has a question that nobody has answered up to the time at which the turn goes on', () => {
+  it('has an unanswered question up to the time at which the turn goes on', () => {
     const history: RunEvent[] = [
       { ended: 1, at: at(4), why: 'suspended' },
       { woken: true, at: at(7) },

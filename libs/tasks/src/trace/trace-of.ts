@@ -108,8 +108,8 @@ const toolSpan = (
 });
 
 /**
- * A call without a result. It runs since its model has asked for it, or since the attempt that makes it now; it waits while its run does,
- * or for a person. One that its task did not wait for ends with it.
+ * A call without a result. It runs since its model has asked for it, or since the attempt that makes it now; it waits while its run
+ * does, or for a person. A span that its task did not wait for ends with the task.
  */
 function openCallSpan(
   { call, tool, runId, at, waitsForApproval }: OpenCallRecord,
@@ -135,7 +135,10 @@ function openCallSpan(
   };
 }
 
-/** A step that has called a model or a tool: its calls stand for it. One that is under way, or that has failed before a call, is a span itself. */
+/**
+ * A step that has called a model or a tool: its calls stand for it. A step that is under way, or that has failed before a call, is
+ * a span itself.
+ */
 const isShownByCalls = (
   { kind, endedAt, callId }: StepRecord,
   { modelCalls, toolCalls }: TraceMaterial,
@@ -144,7 +147,7 @@ const isShownByCalls = (
   ((kind === 'model' && modelCalls.some((call) => call.callId === callId)) ||
     (kind === 'tool' && toolCalls.some(({ call }) => call === callId)));
 
-/** Steps go on over attempts, so a step is in the turn in which it began. One that its task did not wait for ends with it. */
+/** Steps go on over attempts, so a step is in the turn in which it began. A span that its task did not wait for ends with the task. */
 function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMaterial): TraceSpan {
   const startedAt = new Date(step.startedAt);
   const run = runs.findLast(({ createdAt }) => createdAt <= startedAt);

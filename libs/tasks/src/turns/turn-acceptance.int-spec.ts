@@ -135,7 +135,7 @@ describe('a new task', () => {
     expect(onQueue).toHaveLength(1);
   });
 
-  it('that is there is not refused to whoever makes it again when the limits have no room', async () => {
+  it('that exists is not refused to a repeated create when the limits have no room', async () => {
     const id = randomUUID();
     await acceptance.ensureTask(request(id));
     quota = { maxInFlight: 0, maxWaiting: 0, exact: true };

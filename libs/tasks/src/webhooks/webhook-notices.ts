@@ -21,7 +21,7 @@ export interface WebhookNotice {
   requestFor(webhookId: string): Pick<Delivery, 'id' | 'body' | 'taskId'>;
 }
 
-/** Where notices are kept that are due. What is claimed is due again later, unless `note` says that it is done. */
+/** Where notices are kept that are due. A claimed notice is due again later, unless `note` marks it as done. */
 export interface DueNotices<Due> {
   claim(limit: number): Promise<Due[]>;
   /** @param webhooks all that have it @param isDone none is left */

@@ -292,7 +292,7 @@ it('a token needs agents:read to look and agents:write to write', async () => {
   expect(await statuses(writer)).toEqual([200, 200, 200]);
 });
 
-it('the schema of agent files is there for everybody', async () => {
+it('the schema of agent files is public', async () => {
   for (const path of ['/agent.schema.json', '/v1/agent.schema.json']) {
     const response = await fetch(url + path);
     expect(response.headers.get('content-type')).toContain('application/schema+json');

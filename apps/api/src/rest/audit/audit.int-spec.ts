@@ -400,7 +400,7 @@ describe('every route that writes', () => {
 });
 
 describe('a task', () => {
-  it('canceled by its owner is no matter of the log; by somebody else it is, over A2A too', async () => {
+  it('canceled by its owner is not recorded; by another caller it is, over A2A too', async () => {
     const cancel = (caller: Caller, id: string) =>
       caller.ask('POST', '/agents/echo', { jsonrpc: '2.0', id: 1, method: 'CancelTask', params: { id } });
     const [own, others] = [await taskOf(owner), await taskOf(owner)];

@@ -39,7 +39,7 @@ export const connectionAnswer = z
       .describe('Key of the principal that is signed in. Null: the whole tenant is'),
     issuer: z.string().describe('The authorization server'),
     scope: z.string().nullable().describe('What it has granted. Null: it did not say'),
-    state: z.enum(['signed-in', 'ended']).describe('`ended`: the tokens are no longer good. Sign in again'),
+    state: z.enum(['signed-in', 'ended']).describe('`ended`: the tokens are no longer valid. Sign in again'),
     reason: z.string().nullable().describe('Why it is over. Null: it is not'),
     expires_at: timeSchema
       .nullable()

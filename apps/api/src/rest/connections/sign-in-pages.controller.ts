@@ -84,7 +84,7 @@ export class SignInPagesController {
     return this.publicUrl.value + CALLBACK_PATH;
   }
 
-  /** What proves that the browser that comes back is the one that has left. */
+  /** Proves that the browser that returns is the browser that was sent. */
   private cookie(id: string, value: string, seconds: number): string {
     const { path, value: url } = this.publicUrl;
     const secure = url.startsWith('https:') ? '; Secure' : '';

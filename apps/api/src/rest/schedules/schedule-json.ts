@@ -80,11 +80,11 @@ const scheduleSummary = z
     at: timeSchema.nullable(),
     time_zone: z.string().describe('What `cron` is read in'),
     overlap: z.enum(OVERLAPS).describe('What to do while the task before has not ended'),
-    missed: z.enum(MISSED).describe('What to do with times that nobody could fire'),
+    missed: z.enum(MISSED).describe('What to do with missed times'),
     context: z.enum(CONTEXTS).describe('Whether each task begins a conversation, or all share one'),
     starts_at: timeSchema.nullable(),
     ends_at: timeSchema.nullable(),
-    max_count: z.int().nullable().describe('It ends after so many tasks'),
+    max_count: z.int().nullable().describe('It ends after this many tasks'),
     paused: z.boolean(),
     paused_reason: z
       .string()

@@ -65,7 +65,7 @@ const fieldsOf = async (method: string, path: string, body: unknown) => {
 
 const LEAST = { name: 'report', agent: 'echo', cron: '0 8 * * *', text: 'go' };
 
-it('a schedule sends messages for whoever writes it, so the token needs agents:call as well', async () => {
+it('a schedule sends messages for its author, so the token needs agents:call as well', async () => {
   api.schedules.remove = async () => undefined;
   const writes = [
     ['POST', '', LEAST],

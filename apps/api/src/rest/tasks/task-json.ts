@@ -254,7 +254,7 @@ const reminderStatus = z
     kind: z.enum(['reminder', 'escalation']),
     due_at: timeSchema
       .nullable()
-      .describe('When webhooks are told, or those tried again that have not taken it. Null: it is over'),
+      .describe('When webhooks are notified, or tried again after a failure. Null: it is over'),
     sent_at: timeSchema
       .nullable()
       .describe(

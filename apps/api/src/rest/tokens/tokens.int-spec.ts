@@ -262,7 +262,7 @@ describe('tokens over HTTP', () => {
     await expect(issue()).rejects.toMatchObject({
       kind: 'limit-exceeded',
       message:
-        'the limit tokens of this tenant is reached, which is 3: revoke tokens that nobody uses, or ask the operator for more',
+        'the limit tokens of this tenant is reached, which is 3: revoke unused tokens, or ask the operator for more',
     });
     await tokens.revoke(id, good[0]!.id, PLATFORM_ACTOR);
     await issue();

@@ -52,8 +52,8 @@ export const webhookAnswer = z
     agents: z
       .array(z.string())
       .nullable()
-      .describe('Slugs of the agents whose tasks it is told of. Null: all'),
-    states: z.array(stateSchema).nullable().describe('The states that it is told of. Null: all'),
+      .describe('Slugs of the agents whose tasks it is notified of. Null: all'),
+    states: z.array(stateSchema).nullable().describe('The states that it is notified of. Null: all'),
     enabled: z.boolean(),
     created_by: z.string().describe('The key of the principal that has made it'),
     created_at: timeSchema,
@@ -71,13 +71,13 @@ const listedWebhook = webhookAnswer
   .extend({
     health: z
       .object({
-        tasks: z.int().describe('Tasks that it is told of'),
+        tasks: z.int().describe('Tasks that it is notified of'),
         retrying: z.int().describe('Tasks whose events its receiver has not taken yet'),
         given_up: z.int().describe('Tasks whose events were given up'),
         ...lastAnswer,
       })
       .nullable()
-      .describe('How it does with the newest tasks of the tenant. Null: it is told of none of them'),
+      .describe('Its deliveries of the newest tasks of the tenant. Null: it is notified of none of them'),
   })
   .meta({ id: 'ListedWebhook' });
 export const webhookList = z.object({ webhooks: z.array(listedWebhook), next_cursor: nextCursor });
@@ -121,7 +121,7 @@ export const webhookDeliveries = z.object({
   next_cursor: nextCursor,
 });
 export const webhookRedelivery = z.object({
-  tasks: z.array(z.string()).describe('The tasks of which it is told again'),
+  tasks: z.array(z.string()).describe('The tasks that it is notified of again'),
 });
 export const webhookTest = z
   .object({

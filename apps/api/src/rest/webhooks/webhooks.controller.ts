@@ -127,7 +127,7 @@ export class WebhooksController {
   @Describe({
     id: 'listWebhookDeliveries',
     summary:
-      'Lists the tasks that the webhook is told of, the newest first, with the last answer of its receiver. With `task` only this task, ' +
+      'Lists the tasks that the webhook is notified of, the newest first, with the last answer of its receiver. With `task` only this task, ' +
       'with the newest requests and their answers',
     answer: webhookDeliveries,
   })

@@ -120,7 +120,7 @@ describe('webhooks over HTTP', () => {
     await sql(`UPDATE tenants SET limits = '{"webhooks": 2}' WHERE id = '${tenant.id}'`);
     const answers = await Promise.all([1, 2, 3].map(() => ask(tenant, 'POST', '', { url: RECEIVER })));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 201, 429]);
-    expect(answers.map(({ text }) => text).join()).toContain('delete webhooks that nobody needs');
+    expect(answers.map(({ text }) => text).join()).toContain('delete unused webhooks');
   });
 
   it('are for administrators; one with a list of agents has only the webhooks of these', async () => {
@@ -254,7 +254,7 @@ describe('a task is told to', () => {
     expect((await ask(await tenant.with('tasks:read'), 'GET', `/${id}/deliveries`)).status).toBe(403);
   });
 
-  it('nobody, if the message is refused or repeated', async () => {
+  it('no receiver, if the message is refused or repeated', async () => {
     const tenant = await Tenant.create(ALL);
     const { id } = await create(tenant);
     const message = { messageId: 'same', role: 'ROLE_USER', parts: [{ text: 'hi' }] };

@@ -108,7 +108,7 @@ function Editor({
   });
   const leave = useMutation({
     mutationFn: async (slug: string) => {
-      // What was tried is saved, or was not good enough.
+      // The tried document is saved or discarded.
       if (tried !== undefined) await endTry(slug, tried);
       await queries.invalidateQueries({ queryKey: ['agents'] });
       await navigate({ to: '/agents/$agent', params: { agent: slug }, ignoreBlocker: true });

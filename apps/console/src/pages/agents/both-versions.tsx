@@ -120,7 +120,7 @@ function Both({ tried: { stable, next } }: { tried: Tried }) {
   );
 }
 
-/** That another version has answered. Nothing if it is the one that was wanted, or if that is not known. */
+/** That another version has answered. Nothing if it is the wanted version, or if that is unknown. */
 function OtherVersion({
   name,
   wanted,

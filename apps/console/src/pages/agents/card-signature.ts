@@ -13,6 +13,6 @@ export async function verifySignature(
     return { isGood: true, text: 'Signed by this server. The signature is valid.' };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { isGood: false, text: `The signature is not good: ${reason}` };
+    return { isGood: false, text: `The signature is invalid: ${reason}` };
   }
 }

@@ -38,7 +38,7 @@ const ACTIONS: Readonly<Record<Action, { label: string; will: string }>> = {
   },
   delete: {
     label: 'Delete ended tasks',
-    will: 'They are deleted for everybody, with their logs and artifacts.',
+    will: 'They are deleted for all callers, with their logs and artifacts.',
   },
 };
 

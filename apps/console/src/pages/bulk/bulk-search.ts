@@ -7,7 +7,7 @@ export interface BulkSearch {
 
 const NAMES = ['agent', 'state', 'error'] as const;
 
-/** Reads the filters of a URL. What is no filter is left out. */
+/** Reads the filters of a URL. Other keys are left out. */
 export function readBulkSearch(search: Record<string, unknown>): BulkSearch {
   const read: BulkSearch = {};
   for (const name of NAMES) {

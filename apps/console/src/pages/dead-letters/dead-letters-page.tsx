@@ -9,7 +9,7 @@ import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
 import { useCaller } from '../../session/caller';
 
-/** What was given up: runs that used up their attempts, and push notifications that no receiver has taken. */
+/** Dead letters: runs that used up their attempts, and push notifications that no receiver has accepted. */
 export function DeadLettersPage() {
   return (
     <ScopedPage title="Dead letters" scopes={['tasks:read', 'agents:call']}>

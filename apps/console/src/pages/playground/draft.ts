@@ -46,7 +46,7 @@ export const emptyDraft = (agent: string): Draft => ({
 export const hasOptions = ({ data, metadata, files }: Draft): boolean =>
   data !== '' || metadata !== '' || files.length > 0;
 
-/** What is wrong with a draft, by field. */
+/** The faults of a draft, by field. */
 export function faultsOf({
   agent,
   text,
@@ -100,10 +100,10 @@ export function messageOf({
 /** The longest JSON of drafts that this browser stores. */
 export const MAX_CHARACTERS = 1_000_000;
 const DEFAULT_AGENT = 'echo';
-/** What is being written is in the storage of this tab alone, by tenant. Signing out deletes it. */
+/** Drafts are in the storage of this tab alone, by tenant. Signing out deletes it. */
 const keyOf = (tenant: string): string => `${DRAFT_KEY}.${tenant}`;
 
-/** What was being written in this tab, or a new request. @param agent the agent that the address names */
+/** The draft of this tab, or a new request. @param agent the agent that the address names */
 export function draftFor(tenant: string, agent: string | undefined): Draft {
   const written = readDraft(tenant);
   if (!written) return emptyDraft(agent ?? DEFAULT_AGENT);

@@ -55,7 +55,7 @@ export function SignInsPage() {
                 act={() => api.DELETE('/v1/connections/{id}', { params: { path: { id } } })}
               >
                 {caller === null
-                  ? 'Agents that need this server fail from now on, until somebody signs in again. '
+                  ? 'Agents that need this server fail from now on, until a person signs in again. '
                   : `Tasks of ${nameOf(caller)} that need this server ask for a new sign-in from now on. `}
                 The tokens are revoked and deleted.
               </ConfirmButton>

@@ -59,7 +59,7 @@ function Choice({ task: { task_id: id, agent_id: agent } }: { task: Task }) {
         onChange={({ currentTarget }) => choose(currentTarget.value)}
         data={[
           { value: '', label: 'choose' },
-          // One that was pasted may be older, or of another agent.
+          // A pasted id may be older, or of another agent.
           ...(other !== undefined && !others.some(({ task_id: each }) => each === other) ? [other] : []),
           ...others.map(({ task_id: each, state, updated_at: at }) => ({
             value: each,

@@ -17,7 +17,7 @@ export interface TaskFilters {
 
 const NAMES = ['agent', 'owner', 'context', 'since', 'until', 'text'] as const;
 
-/** Reads the filters of a URL. What is no filter is left out. */
+/** Reads the filters of a URL. Other keys are left out. */
 export function readFilters(search: Record<string, unknown>): TaskFilters {
   const filters: TaskFilters = {};
   if (String(search.parked) === 'true') filters.parked = 'true';
@@ -48,7 +48,7 @@ export function unknownFilters(search: Record<string, unknown>): [string, string
   return (['state', 'since', 'until'] as const).flatMap((name): [string, string][] => {
     const value = search[name];
     const isText = typeof value === 'string' || typeof value === 'number';
-    // What was left out because another choice leaves nothing of it is no mistake.
+    // A filter that another choice excludes is not a mistake.
     const isKnown = read[name] !== undefined || (name === 'until' && Object.hasOwn(SPANS, String(value)));
     return isText && value !== '' && !isKnown ? [[name, String(value).slice(0, 50)]] : [];
   });

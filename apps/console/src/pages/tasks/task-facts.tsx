@@ -122,7 +122,7 @@ function kinFacts(task: Task): Fact[] {
   );
 }
 
-/** Of a task that goes on: how long it has taken so far. */
+/** For a task that goes on: how long it has taken so far. */
 function durationFacts(task: Task): Fact[] {
   const length = lengthText(task);
   if (length !== undefined) return [['Duration', length]];

@@ -76,7 +76,7 @@ function TaskTabs({ task, log }: { task: Task; log: TaskLog }) {
   const tab = readTab(search.tab);
   const navigate = useNavigate();
   const { task_id: id } = task;
-  // Of the time when the task was opened: a choice on this page must not change what its first entry of the history shows.
+  // The choice when the task was opened: a later choice must not change the first entry of the history.
   const [kept] = useState(keptTab);
   const open = (next: string | null): void => {
     keepTab(next as TaskTab);
@@ -135,7 +135,7 @@ function TaskTabs({ task, log }: { task: Task; log: TaskLog }) {
   );
 }
 
-/** Characters of JSON of which the page makes elements. Of a longer one it shows the end, and gives all of it. */
+/** Characters of JSON of which the page makes elements. Of a longer log it shows the end, and offers the whole as a file. */
 const MAX_JSON = 200_000;
 
 /** The task as A2A 1.0 has it. */

@@ -273,7 +273,7 @@ function AnsweredBy({ principal }: { principal: string }) {
   );
 }
 
-/** What was answered to a question, which ended at this time. */
+/** The answer to a question, which ended at this time. */
 function Answered({ taskId, at }: { taskId: string; at: string | null }) {
   const { data, error } = useQuery({
     queryKey: ['task', taskId],

@@ -44,7 +44,7 @@ function AddressQuestion({ url, ...props }: ApprovalCallProps & { url: string })
   if (!address) {
     return (
       <>
-        <Text size="sm">It wants you to open an address that is none of the web.</Text>
+        <Text size="sm">It wants you to open an address that is not on the web.</Text>
         <Group>
           <Decline {...props} />
         </Group>

@@ -22,7 +22,7 @@ export const SLOW_CHOICES: readonly { value: SlowChoice; label: string }[] = [
 
 const MAX_TEXT = 200;
 
-/** Reads the filter of an address. What is no filter is left out. */
+/** Reads the filter of an address. Other keys are left out. */
 export function readTraceSearch({ find, kind, errors, slow }: Record<string, unknown>): TraceSearch {
   // The router reads a number where the text is one.
   const text = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, MAX_TEXT) : '';

@@ -15,8 +15,8 @@ const COLOURS = { active: 'green', expired: 'gray', revoked: 'red' } as const;
 /** What each scope lets a token do, in the order of the form. */
 const SCOPES: readonly [CallerScope, string][] = [
   ['agents:call', 'send messages, see and cancel its own tasks'],
-  ['tasks:read', 'see the tasks of everybody'],
-  ['tasks:write', 'continue and cancel the tasks of everybody'],
+  ['tasks:read', 'see the tasks of all callers'],
+  ['tasks:write', 'continue and cancel the tasks of all callers'],
   ['tasks:approve', 'approve calls of tools'],
   ['agents:read', 'see agents'],
   ['agents:write', 'create and change agents'],
@@ -66,7 +66,7 @@ export function TokensPage() {
                   >
                     <TextInput
                       name="hours"
-                      label="The secret of before is good for (hours)"
+                      label="The former secret stays valid for (hours)"
                       description="0: it is refused at once. At most 720"
                       type="number"
                       min={0}

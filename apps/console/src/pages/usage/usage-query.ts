@@ -17,7 +17,7 @@ export const usageQuery = (by: Key, days: number) =>
     queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
   });
 
-/** Of a sum of less than one, more digits are shown: a call of a model may cost a hundredth of a cent. */
+/** A sum of less than one has more digits: a call of a model may cost a hundredth of a cent. */
 const LARGE = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const SMALL = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
 

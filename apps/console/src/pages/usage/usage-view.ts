@@ -25,7 +25,7 @@ export interface UsageView {
   days?: number;
 }
 
-/** Reads the choices of a URL. What is none is left out. */
+/** Reads the choices of a URL. Other values are left out. */
 export function readUsageView({ by, days }: Record<string, unknown>): UsageView {
   const key = (Object.keys(KEYS) as Key[]).find((each) => each === by);
   return { ...(key && { by: key }), ...(typeof days === 'number' && PERIODS.has(days) && { days }) };

@@ -123,8 +123,8 @@ export function DeliveriesPage() {
         ]}
         empty={
           <EmptyState title="No deliveries yet">
-            A webhook is told of tasks that are accepted after it was made. They are listed here for as long
-            as they are kept.
+            A webhook is notified of tasks that are accepted after it was made. They are listed here for as
+            long as they are kept.
           </EmptyState>
         }
       />

@@ -2,7 +2,7 @@ import type { TenantSchemas } from '@baton/contract';
 
 type Health = TenantSchemas['ListedWebhook']['health'];
 
-/** Of how many tasks the receiver has not taken the events. */
+/** Number of tasks with events that the receiver has not accepted. */
 export const untaken = (health: Health): number => (health ? health.retrying + health.given_up : 0);
 
 /** How the receiver does, in words. */

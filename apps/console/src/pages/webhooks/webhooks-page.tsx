@@ -101,7 +101,7 @@ export function WebhooksPage() {
                     question="Give this webhook a new secret?"
                     act={async () => (await answerOf(rotate(id))).secret}
                   >
-                    The secret of before signs as well for 24 hours, so that you can change the receiver.
+                    The former secret also signs for 24 hours, so that you can change the receiver.
                   </ConfirmButton>
                   <ConfirmButton
                     label="Delete"
@@ -109,7 +109,7 @@ export function WebhooksPage() {
                     question="Delete this webhook?"
                     act={() => api.DELETE('/v1/webhooks/{id}', { params: { path: { id } } })}
                   >
-                    {url} is told of nothing more, not even of what was still to be delivered.
+                    {url} gets nothing more, not even pending deliveries.
                   </ConfirmButton>
                 </RowActions>
               );

@@ -59,7 +59,7 @@ const DEV_IDLE_MS = 7 * 86_400_000;
 interface AgentToStart {
   slug: string;
   definition: Pick<AgentDefinition, 'runtime' | 'config'>;
-  /** Of its code; unset = in BATON_AGENTS_DIR. */
+  /** Folder of its code; unset = in BATON_AGENTS_DIR. */
   folder?: string | undefined;
 }
 

@@ -85,7 +85,7 @@ const broken = () => new AgentError({ name: 'Error', message: 'the bank is close
 const CHECKED = { onUnknown: 'ask', verifies: true };
 
 describe('a call of a function', () => {
-  it('did not begin if no process was free in time: nobody is asked about it', async () => {
+  it('did not begin if no process was free in time: no person is asked about it', async () => {
     const { execute } = await payTool(['none is free'], { onUnknown: 'ask', verifies: false }, '20ms');
     expect(await execute()).toEqual({
       ok: false,

@@ -62,7 +62,7 @@ export interface TurnRequest {
   steps?: RecordedStep[];
   /** An earlier attempt has thrown: only the compensations of its finished steps go on. */
   compensating?: Compensating;
-  /** Replay the steps and leave the code at the first one that would do more: nothing is run, stored or asked for. */
+  /** Replay the steps and end the code at the first step that is not recorded: nothing is run, stored or asked for. */
   isReplay?: true;
   /** JSON of what the execution before has given to `continueAs`. Absent: there was none. */
   lastState?: string;
@@ -97,7 +97,7 @@ export type FromAgent =
   | { type: 'events'; turn: number; size: number; events: unknown[] }
   /** The turn has no further events. */
   | { type: 'finished'; turn: number }
-  /** Of a durable step. It follows the events that were published before it. */
+  /** About a durable step. It follows the events that were published before it. */
   | { type: 'step'; turn: number; step: StepMessage }
   /** The turn asks for a secret of its tenant. */
   | { type: 'secret'; turn: number; id: number; name: string }

@@ -379,7 +379,7 @@ describe('a tool that wants a sign-in, called by code', () => {
     expect(made).toHaveLength(atList ? 1 : 3);
   });
 
-  it('that nobody makes in time fails the call', async () => {
+  it('that arrives too late fails the call', async () => {
     talk = new Talk(
       ({ tools }) =>
         tools(settings).then(

@@ -12,13 +12,13 @@ export interface RecordedTask {
   agent: Agent;
   /** With its whole history, without that of the tasks that it goes on with. */
   task: Task;
-  /** Of the request that began the task. */
+  /** Details of the request that began the task. */
   details: RequestDetails;
   /** The earlier tasks of the context. */
   earlierTasks: Task[];
   /** Where it comes from. Undefined: it goes on with no other task. */
   origin: TaskOrigin | undefined;
-  /** Of its runtime. */
+  /** Entries of its runtime. */
   entries: JournalEntry[];
 }
 

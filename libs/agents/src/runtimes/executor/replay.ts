@@ -83,7 +83,7 @@ async function replay(process: AgentProcess, request: TurnRequest): Promise<stri
   limit.addEventListener('abort', () => stream.close(), { once: true });
   try {
     for await (const _ of stream.sent()) {
-      // What it publishes is of no interest.
+      // Its output is discarded.
     }
     if (limit.aborted) {
       // What still runs in it must not meet the next task.

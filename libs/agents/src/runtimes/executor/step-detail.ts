@@ -19,7 +19,7 @@ const ended = z.object({
 
 /**
  * The result of a durable step, from its last entry in the journal of an executor's task.
- * @returns undefined for an entry that is none
+ * @returns undefined for another entry
  */
 export function stepDetail(entry: unknown): StepDetail | undefined {
   const step = ended.safeParse(entry).data;
@@ -32,7 +32,7 @@ export function stepDetail(entry: unknown): StepDetail | undefined {
   };
 }
 
-/** A journal that came with an import may have any text. What is no JSON, or too deep to be read, stays a text. */
+/** A journal that came with an import may have any text. A text that is not JSON, or too deep to be read, stays a text. */
 function parsed(json: string): unknown {
   try {
     return parseJsonBody(json);

@@ -82,15 +82,15 @@ export interface RecordedStep {
   attempts: number;
   /** How often it has failed. */
   failures: number;
-  /** Of its effect outside of Baton. The worker makes it: a new step has it once it has begun. */
+  /** Key of its effect outside of Baton. The worker makes it: a new step has it once it has begun. */
   key?: string;
   /** Its last try has neither ended nor failed: its process died, and what became of the effect is not known. */
   isUnknown?: true;
-  /** Of an unknown outcome about which a person was asked. */
+  /** The answer of a person about an unknown outcome. */
   answer?: OutcomeAnswer;
   /** When it goes on, in ms since 1970: the end of a sleep, of the wait for an answer, or of the pause before the next try. */
   until?: number;
-  /** Of a question that the task has gone on without: a higher number was asked later. */
+  /** For a question that the task has gone on without: a higher number was asked later. */
   asked?: number;
   /** Its end. `order` counts the ends of the execution. */
   ended?: { order: number; result?: string; error?: StepFailure };
@@ -118,18 +118,20 @@ export type StepMessage = { id: number } & (
       nth: number;
       kind: StepKind;
       alone: boolean;
-      /** Of a sleep, and of a question with a timeout: how long, in ms. */
+      /** For a sleep, and for a question with a timeout: how long, in ms. */
       ms?: number;
-      /** Of a call of an agent. */
+      /** For a call of an agent: its slug. */
       agent?: string;
-      /** JSON. Of a call of an agent: `{message, data, taskId}`. Of a call of a model: a `ModelCallRequest`. Of a use of the state of the
-       * context: a `StateRequest`. */
+      /**
+       * JSON. For a call of an agent: `{message, data, taskId}`. For a call of a model: a `ModelCallRequest`. For a use of the
+       * state of the context: a `StateRequest`.
+       */
       request?: string;
-      /** Of a call of a model: the process wants the text as it arrives. */
+      /** For a call of a model: the process wants the text as it arrives. */
       streams?: true;
       /** It can be undone. */
       compensates?: true;
-      /** Of a step whose earlier try has an unknown outcome. */
+      /** For a step whose earlier try has an unknown outcome. */
       decision?: OutcomeDecision;
     }
   | { op: 'end'; result?: string; decision?: OutcomeDecision }
@@ -155,13 +157,13 @@ export type StepReply =
   | {
       /** When a sleep or a wait for an answer ends, the next try begins, or the server of a tool is asked again, in ms since 1970. */
       until?: number;
-      /** Of a step that has begun. */
+      /** For a step that has begun. */
       key?: string;
-      /** Of a call: the other agent is at work. */
+      /** For a call: the other agent is at work. */
       isWaiting?: true;
-      /** Of a call that has ended. Of a call of a model: JSON of a `ModelCallAnswer`. The process ends the step then. */
+      /** For a call that has ended. For a call of a model: JSON of a `ModelCallAnswer`. The process ends the step then. */
       result?: string;
-      /** Of a call of a model or a tool: a person is asked next. */
+      /** For a call of a model or a tool: a person is asked next. */
       asks?: true;
       /** A call of a model or a tool has failed for good. The process ends the step then. */
       failed?: StepFailure;

@@ -570,7 +570,7 @@ describe('the steps of a canceled task', () => {
     expect(bench.effects).toEqual(['room', 'money', 'undo room']);
   });
 
-  it('are named if nobody knows whether they were carried out', async () => {
+  it('are named if their outcome is unknown', async () => {
     await cancelInPayment(withoutVerify);
     const text = 'Undone: "book". It is not known whether this was carried out: "charge".';
     expect(await bench.run(withoutVerify)).toEqual([{ state: TASK_STATE_COMPLETED, text }]);

@@ -95,13 +95,13 @@ interface Begun extends EntryHead {
   nth: number;
   kind: StepKind;
   alone: boolean;
-  /** Of a sleep, and of a question with a timeout: its end, in ms since 1970. */
+  /** For a sleep, and for a question with a timeout: its end, in ms since 1970. */
   until?: number;
-  /** Of a call. */
+  /** For a call of an agent: its slug. */
   agent?: string;
-  /** Of a question: the index of the execution's first message in the history of the task. */
+  /** For a question: the index of the execution's first message in the history of the task. */
   start?: number;
-  /** Of a question: `metadata` and `configuration` of the request that began the execution. */
+  /** For a question: `metadata` and `configuration` of the request that began the execution. */
   details?: DetailsJson;
   /** The outcome of the try before was unknown, and this has decided to repeat it. */
   decision?: OutcomeDecision;
@@ -123,9 +123,9 @@ interface Ended extends EntryHead {
   /** JSON */
   result?: string;
   error?: StepFailure;
-  /** Of a question: the index of the answer in the history of the task. */
+  /** For a question: the index of the answer in the history of the task. */
   answer?: number;
-  /** Of a question: `metadata` and `configuration` of the answer's request. Journals of releases up to 0.2 do not have it. */
+  /** For a question: `metadata` and `configuration` of the answer's request. Journals of releases up to 0.2 do not have it. */
   details?: DetailsJson;
   /** The outcome of a try was unknown, and this has decided that the step has ended. */
   decision?: OutcomeDecision;
@@ -134,9 +134,9 @@ interface Ended extends EntryHead {
 /** A person is asked about the unknown outcome of a step. Releases up to 0.2 skip this entry and the next one. */
 interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
   event: 'asked';
-  /** ISO 8601. Of a call of a tool: from then on it counts as refused. */
+  /** ISO 8601. For a call of a tool: from then on it counts as refused. */
   expiresAt?: string;
-  /** Of a call of a model: the cap that has no room. */
+  /** For a call of a model: the cap that has no room. */
   cap?: CapQuestion;
   /** The server of a tool asks: ids of its questions, and of those that ask for data. */
   questions?: string[];
@@ -176,7 +176,7 @@ interface ToolRemote extends EntryHead, StoredRemoteCall {
 }
 
 /**
- * The code has thrown, or the task goes on with one that was canceled. Its id is 0: it is about no step. Compensations are steps of their
+ * The code has thrown, or the task continues a canceled task. Its id is 0: it is about no step. Compensations are steps of their
  * own. The last such entry counts.
  */
 interface CompensationBegun extends EntryHead, Compensating {
@@ -236,7 +236,7 @@ interface OpenStep extends RecordedStep {
   undoes?: true;
   /** The answer of a model. */
   called?: ModelStep | MadeCall;
-  /** Of a call of a tool: it was sent, and what a person has decided since. */
+  /** For a call of a tool: it was sent, and what a person has decided since. */
   isSent?: boolean;
   decision?: Decision;
   expiresAt?: string;
@@ -245,12 +245,12 @@ interface OpenStep extends RecordedStep {
   /** What its server goes on with, and a person's answer to the last questions of the server. */
   remote?: StoredRemoteCall;
   answered?: ApprovalAnswer;
-  /** What was asked last: questions of the server, or a sign-in. */
+  /** The last question: questions of the server, or a sign-in. */
   asking?: Pick<OutcomeAsked, 'questions' | 'forms' | 'signIn'>;
-  /** Of a call of a model: the cap that a person was asked about last, and how often one was asked. */
+  /** For a call of a model: the cap that a person was asked about last, and how often one was asked. */
   cap?: CapQuestion;
   capsAsked?: number;
-  /** What a person is asked next, and why the answer before is none. */
+  /** The next question to a person, and why the last answer was invalid. */
   question?:
     | { approvals: readonly ApprovalRequest[]; problem?: string }
     | { cap: CapQuestion; problem?: string }
@@ -559,7 +559,7 @@ export class TurnSteps {
     // A message that answers no question starts a new execution.
     this.execution = isOwn || question !== undefined ? latest : latest + 1;
     for (const { value } of entries) if (value.execution === this.execution) this.apply(value);
-    // What was copied is about the log of another task.
+    // Copied entries are about the log of another task.
     const isCopied = last.position <= 1 + (this.turn.origin?.copied ?? -1);
     this.isExact = this.head === this.turn.log.startedAt && !isCopied;
     if (question === undefined) return;
@@ -614,7 +614,7 @@ export class TurnSteps {
     const callId = this.approvalIdOf(step);
     const expiry = step.expiresAt === undefined ? undefined : Date.parse(step.expiresAt);
     if (expiry !== undefined && expiry <= (by ? Date.parse(by.at) : clock.now())) {
-      const reason = `nobody has answered before ${step.expiresAt}, when the question expired`;
+      const reason = `no answer came before ${step.expiresAt}, when the question expired`;
       return { callId, approved: false, reason };
     }
     const { decisions, problem } = readAnswer(message, [callId], [callId]);
@@ -1191,7 +1191,7 @@ function stateRequestOf(request: string): StateRequest {
   const { key, value, expected } = parsed(request || '{}') as Partial<StateRequest>;
   const isKey = typeof key === 'string' && key !== '' && key.length <= STEP_LIMITS.stateKey;
   const isVersion = expected === undefined || (Number.isSafeInteger(expected) && expected >= 0);
-  if (!isKey || !isVersion) throw invalid('a key or a version that is none');
+  if (!isKey || !isVersion) throw invalid('an invalid key or version');
   assertText(value, STEP_LIMITS.stateBytes);
   return { key, ...(value !== undefined && { value }), ...(expected !== undefined && { expected }) };
 }

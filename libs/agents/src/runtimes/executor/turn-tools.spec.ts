@@ -159,7 +159,7 @@ describe('tools of MCP servers in code', () => {
     expect(changing.made.map(({ input }) => input)).toEqual([{ city: 'Ulm' }]);
   });
 
-  it('that must not be repeated are sent once: the outcome is unknown, and a person decides, or nobody', async () => {
+  it('that must not be repeated are sent once: the outcome is unknown, and a person may decide', async () => {
     // The fourth entry says that the call is sent.
     const asking = new Bench({ repeat: 'ask' });
     await expect(asking.run(code, { crashAfter: 4 })).rejects.toThrow('died');

@@ -22,7 +22,7 @@ import type {
 } from '../llm/tools/tool-sources.js';
 import { STEP_LIMITS, type StepFailure } from './step-protocol.js';
 
-/** What is stored of a call of a tool so far. */
+/** The stored state of a call of a tool. */
 export interface ToolStep {
   /** Unique in the task. */
   callId: string;
@@ -34,9 +34,9 @@ export interface ToolStep {
   input: unknown;
   /** What its server goes on with. */
   kept: RemoteCall | undefined;
-  /** Of a person, to the last question of the server. */
+  /** The answer of a person to the last question of the server. */
   answer: ApprovalAnswer | undefined;
-  /** Of a person, since the call was sent last. */
+  /** The decision of a person since the call was sent last. */
   decision: Decision | undefined;
   /** ISO 8601, of the question. */
   expiresAt: string | undefined;
@@ -89,8 +89,8 @@ export interface MadeCall {
 }
 
 /**
- * The outcome of a use of tools: JSON of the result, a failure, questions to a person, a sign-in that the caller must make, or the time after
- * which the server is asked again. `problem`: why the answer before is none.
+ * The outcome of a use of tools: JSON of the result, a failure, questions to a person, a sign-in that the caller must make, or the
+ * time after which the server is asked again. `problem`: why the last answer was invalid.
  */
 export type ToolOutcome =
   | { result: string }

@@ -26,7 +26,7 @@ export class IndexRouter {
     const config = { ...found, prompt: PROMPT, agents: 'all' };
     const parsed = llmConfigSchema.safeParse(config);
     if (!parsed.success)
-      return { why: `The model that was set for me, "${found.model}", is none that I know` };
+      return { why: `The model that was set for me, "${found.model}", is not one that I know` };
     const { provider } = splitModel(found.model);
     const { name, destination } = modelKey(parsed.data);
     const key = await secrets.get(name, [destination]).catch(routingFailure);

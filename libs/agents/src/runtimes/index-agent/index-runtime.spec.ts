@@ -55,9 +55,9 @@ describe('the index', () => {
     ],
     [
       { model: 'gpt-5-mini' },
-      'The model that was set for me, "gpt-5-mini", is none that I know, so I can not',
+      'The model that was set for me, "gpt-5-mini", is not one that I know, so I can not',
     ],
-    [{ model: 'openai-compatible/llama' }, '"openai-compatible/llama", is none that I know, so I can not'],
+    [{ model: 'openai-compatible/llama' }, '"openai-compatible/llama", is not one that I know, so I can not'],
   ])('lists them too where its model can not be used: %j', async (model, why) => {
     const index = indexOf(new FixedAgents([agent('echo')]), { model });
     const outputs = summary(await collect(index.run(firstTurn('?'), new AbortController().signal)));

@@ -54,7 +54,7 @@ export interface CallProgress {
   /** Characters of the output so far. */
   characters: number;
   usage?: ModelUsage;
-  /** What is recorded of the try. Unset: nothing. */
+  /** The record of the try. Unset: nothing. */
   recorded?: RecordedTry | undefined;
   /** Set when the call has failed. Unset if it was stopped. */
   failed?: FailedCall;
@@ -152,7 +152,7 @@ function callOptions({ model, options }: OpenModel, config: LlmConfig, request: 
     // The SDK runs one step and one try. The runtime journals each step and does the retries.
     stopWhen: stepCountIs(1),
     maxRetries: 0,
-    // AnswerCalls compares the calls with the chunks. Of other interfaces the AI SDK loses no pieces.
+    // AnswerCalls compares the calls with the chunks. With other interfaces, the AI SDK loses no pieces.
     includeRawChunks: request.tools.length > 0 && hasChatCompletions(config),
     onError: () => undefined,
   };

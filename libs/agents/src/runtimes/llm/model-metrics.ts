@@ -38,7 +38,7 @@ interface ModelCallFigures {
   seconds: number;
   firstWordSeconds?: number;
   tokens: { inputTokens: number; outputTokens: number };
-  /** Of its span. */
+  /** `traceparent` of its span. */
   traceparent?: string | undefined;
 }
 

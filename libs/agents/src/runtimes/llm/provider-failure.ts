@@ -95,7 +95,7 @@ function ofComplaint(raw: Complaint, model: OpenModel): ProviderFailure {
   };
 }
 
-/** Whether a provider may have refused a request for one of its files. Of a request that is too large they are the largest part. */
+/** Whether a provider may have refused a request for one of its files. They are the largest part of a request that is too large. */
 const isAboutFiles = ({ status, code = '', type = '', message = '' }: Complaint): boolean =>
   [400, 404, 413, 415, 422].includes(status) &&
   (status === 413 || status === 415 || FILES.test(`${code} ${type} ${message}`));

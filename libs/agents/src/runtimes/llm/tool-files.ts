@@ -36,7 +36,7 @@ const MODELS: readonly { provider: string; name: RegExp; only?: readonly string[
   { provider: 'google', name: /gemini-/ },
 ];
 
-/** The files that a model is shown. Of a model that no row knows it is not certain that it takes any. */
+/** The files that a model is shown. Without a row for a model, it is unknown whether the model accepts any. */
 export function fileFormsOf(settings: Pick<ModelFields, 'model' | 'api' | 'toolFiles'>): FileForms {
   const { toolFiles = 'auto' } = settings;
   const { provider, name } = splitModel(settings.model);

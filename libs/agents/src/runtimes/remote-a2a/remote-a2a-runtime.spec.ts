@@ -63,7 +63,7 @@ describe('a turn of an agent elsewhere', () => {
     expect(remote.methods).not.toContain('CancelTask');
   });
 
-  it('is canceled elsewhere when nobody wants the rest, or when it takes too long', async () => {
+  it('is canceled at the other server when its reader leaves, or when it takes too long', async () => {
     const remote = await elsewhere.start();
     for await (const _ of elsewhere.say(turnAt(remote.url, 'wait'))) break;
     const canceled = () => remote.tasks.filter((task) => stateOf(task) === TaskState.TASK_STATE_CANCELED);

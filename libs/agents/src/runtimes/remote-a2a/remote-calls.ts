@@ -21,7 +21,7 @@ export class RemoteCalls {
 
   /**
    * Sends a message and yields the events of the answer. An agent without streaming gives one event.
-   * @param details of the caller's request. Of its configuration only the output modes are handed on: the rest is about the answer to
+   * @param details of the caller's request. Only the output modes of its configuration are sent on: the rest is about the answer to
    * the caller
    * @param streams whether to ask for a stream of events
    */

@@ -74,12 +74,12 @@ describe('the connection to an agent elsewhere', () => {
     expect(await cardsOf({})).toBe(1);
   });
 
-  it('says that nobody is signed in', async () => {
+  it('names the missing sign-in', async () => {
     const remote = await elsewhere.start({ token: 'sesame' });
     const { host } = new URL(remote.url);
     expect(endOf(await elsewhere.run(turnAt(remote.url, 'hi', { oauth: {} })))).toMatchObject({
       state: FAILED,
-      text: `The agent can't be called: nobody is signed in at ${host}: an administrator of the tenant must sign in there`,
+      text: `The agent can't be called: there is no sign-in at ${host}: an administrator of the tenant must sign in there`,
     });
     expect(remote.asked).toEqual([]);
   });

@@ -238,7 +238,8 @@ export function remoteFetch(
   return async (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
     const origin = originOf(url);
-    if (!origins.includes(origin)) throw new OutboundRefused(`"${origin}" is none of this agent's origins`);
+    if (!origins.includes(origin))
+      throw new OutboundRefused(`"${origin}" is not one of this agent's origins`);
     const merged = new Headers(init?.headers);
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);
     const response = await send(url, { ...init, headers: [...merged] });

@@ -83,7 +83,7 @@ const unreachable = (host: string, reason: string): string =>
 
 /** The remedy for an HTTP status. */
 const REMEDIES: Record<number, string> = {
-  400: 'it does not understand the request: check the URL, and set version and binding of this agent to what it speaks',
+  400: 'it does not understand the request: check the URL, and set version and binding of this agent to what it supports',
   401: "check the headers and secrets in this agent's settings",
   403: "check the headers and secrets in this agent's settings, and what they may do at the agent",
   404: "check the URL in this agent's settings, and the url of the interface in the agent's card",
@@ -162,8 +162,8 @@ function answerFailure(error: A2AError, host: string, redactor: Redactor): Remot
 const CODE_REMEDIES: Record<number, string> = {
   [-32005]: 'it does not take this type of content',
   [-32008]: 'add the extension to the setting extensions of this agent',
-  [-32009]: 'set version of this agent to one that it speaks',
-  [METHOD_NOT_FOUND]: 'set version or binding of this agent to what it speaks',
+  [-32009]: 'set version of this agent to one that it supports',
+  [METHOD_NOT_FOUND]: 'set version or binding of this agent to what it supports',
 };
 
 function codeOf(error: A2AError): number | undefined {

@@ -25,7 +25,7 @@ export const FIRST_TIMEOUT_MS = 10_000;
 const SILENCE_MS = 60_000;
 /** Maximum events of a turn, including events that change nothing. */
 const MAX_EVENTS = 200_000;
-/** Of an id that the remote agent gives. Baton itself takes no longer one. */
+/** Maximum length of an id of the remote agent. Baton itself accepts no longer one. */
 const MAX_ID_LENGTH = 1024;
 /** Changes of the ids that an attempt keeps. All entries of a journal are read at once, and an agent may change them with each event. */
 const MAX_NOTES = 100;

@@ -41,7 +41,7 @@ import { RunQueues } from '../../run-queues.js';
 import { PostgresPublisher } from './postgres-publisher.js';
 import { PostgresListener } from './postgres-listener.js';
 
-/** Of BullMQ's tables. BullMQ has the same name for a pool that it is given. */
+/** Schema of BullMQ's tables. BullMQ uses the same name with a pool from outside. */
 const SCHEMA = 'bullmq';
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
@@ -53,7 +53,7 @@ const ANSWER_MS = 10_000;
 /** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
 const OPEN_MS = 60_000;
 const MAX_CONNECT_RETRIES = 20;
-/** Of BullMQ: two of runs, that of ticks and that of pushes. */
+/** Queues of BullMQ: two of runs, one of ticks, one of pushes. */
 const QUEUES = 4;
 
 /** BullMQ's schema in Postgres. */

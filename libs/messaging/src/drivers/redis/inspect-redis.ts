@@ -38,7 +38,7 @@ export async function inspectRedis(url: string, namespace = 'baton'): Promise<Re
     // It asks on, and says that writes are refused.
     reconnectOnError: null,
   });
-  // Of the connection; the command says only that there is none.
+  // The error of the connection. That of the command has no reason.
   let reason: unknown;
   redis.on('error', (error: unknown) => (reason = error));
   try {

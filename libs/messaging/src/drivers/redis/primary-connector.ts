@@ -68,7 +68,7 @@ export function clusterConnector(
         maxRetriesPerRequest: 0,
         retryStrategy: null,
       });
-      // Of the connection; the command says only that there is none.
+      // The error of the connection. That of the command has no reason.
       let refused: unknown;
       client.on('error', (error: unknown) => (refused = error));
       try {

@@ -15,7 +15,7 @@ export class RedisChannels {
   /** Channel → the batch whose SUBSCRIBE for it was the last word on this connection. */
   private readonly sent = new Map<string, number>();
   private readonly inForce = new Set<string>();
-  /** Of subscriptions that are not in force yet, by channel. */
+  /** Callbacks of subscriptions that are not in force yet, by channel. */
   private readonly waiting = new Map<string, Set<() => void>>();
   private changed = new Set<string>();
   private batch = 0;

@@ -331,7 +331,7 @@ const onUncaught = (error: unknown): void =>
   turns.say({ type: 'uncaught', turn: turnNow(), error: errorDetail(error) });
 process.on('uncaughtException', onUncaught);
 process.on('unhandledRejection', onUncaught);
-// What was published before counts.
+// Events that were published before count.
 process.on('exit', () => turns.flush());
 
 // `process.exit` in an agent's code fails its own turn. Other turns of the process continue.

@@ -68,10 +68,10 @@ type TryOutcome =
 interface StepWait {
   /** In ms since 1970. */
   until?: number;
-  /** Of the server of a tool, which works by itself. */
+  /** It is about the server of a tool, which works by itself. */
   isOfServer?: true;
   input?: Parked['input'];
-  /** Of a question: see `RecordedStep`. */
+  /** For a question: see `RecordedStep`. */
   asked?: number | undefined;
 }
 
@@ -86,7 +86,7 @@ interface HostedStep {
   compensates?: boolean;
 }
 
-/** What is known of a step that a cancel has interrupted: its effect is not there, or it is unknown. */
+/** The outcome of a step that a cancel has interrupted: no effect, or unknown. */
 type Looked = 'absent' | 'unclear' | { problem: string };
 
 /** A finished step that can be undone. */
@@ -131,12 +131,12 @@ export class HostedSteps {
   private isDelivering = false;
   private isContinuing = false;
   private readonly replies = new Map<number, (reply: StepReply) => void>();
-  /** Of the calls of models that are under way, by step. */
+  /** Listeners of the calls of models that are under way, by step. */
   private readonly pieceListeners = new Map<number, (piece: ModelPiece) => void>();
   private readonly stopping = new AbortController();
   /** Aborts when the turn is stopped, or left with steps that run. */
   private readonly leaving = new AbortController();
-  /** How the code differs from what earlier attempts have stored, once that is known. What it does from then on does not count. */
+  /** How the code differs from what earlier attempts have stored, once that is known. Its later actions are ignored. */
   mismatch: string | undefined;
   /** True: a step that would do more than is recorded waits, so that nothing happens. */
   isReplay = false;
@@ -437,7 +437,7 @@ export class HostedSteps {
   private added(kind: StepKind, name: string, nth: number, undoes: boolean): HostedStep {
     if (this.count >= STEP_LIMITS.steps && !undoes) {
       throw new RangeError(
-        `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin anew with continueAs()`,
+        `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin again with continueAs()`,
       );
     }
     const record = { id: ++this.count, name, nth, kind, alone: this.pending === 0, attempts: 0, failures: 0 };
@@ -890,8 +890,8 @@ type UndoOptions = Partial<Pick<Compensable, 'compensate' | 'backoff'>> &
 type Stored = Exclude<StepReply, { error: StepFailure }>;
 
 /**
- * The question that the task asks: the first one that was not asked. If there is none the one that was asked last, because the code may
- * have lost its interest in those before it.
+ * The question that the task asks: the first one that was not asked. Otherwise the last question, because the code may no longer
+ * need the earlier ones.
  */
 function nextQuestion(waits: readonly StepWait[]): Parked['input'] {
   const questions = waits.filter(({ input }) => input);

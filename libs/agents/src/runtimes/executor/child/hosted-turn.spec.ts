@@ -67,7 +67,7 @@ describe('an executor that publishes faster than its worker reads', () => {
     expect(sent.at(-1)).toEqual({ type: 'returned', turn: 1 });
   });
 
-  it('goes on at once when nobody reads any more', async () => {
+  it('goes on at once without a reader', async () => {
     let blocked = 0;
     const { turn, sent } = await hosted(
       async (_, bus) => {

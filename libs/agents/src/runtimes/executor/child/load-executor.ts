@@ -35,9 +35,9 @@ const MAX_REASON = 1000;
 const MAX_STACK = 10_000;
 
 /**
- * Loads the executor of an agent's folder. The default export (or `module.exports`) is an executor or a class. An
- * executor serves every turn. Of a class, every turn gets an instance of its own. TypeScript runs without a build and
- * without a check of types. Stacks then name its files and lines.
+ * Loads the executor of an agent's folder. The default export (or `module.exports`) is an executor or a class. An executor serves
+ * every turn. If it is a class, every turn gets its own instance. TypeScript runs without a build and without a check of types.
+ * Stacks then name its files and lines.
  *
  * @param folder absolute path of the agent's folder
  * @param module path of the module inside it; default: `index` as JavaScript, else as TypeScript

@@ -1,7 +1,7 @@
 import { cut } from '../protocol.js';
 import { errorExtras, STEP_LIMITS, type StepFailure } from '../step-protocol.js';
 
-/** What is stored of an error. It never throws. */
+/** The stored form of an error. It never throws. */
 export function failureOf(error: unknown): StepFailure {
   try {
     // An agent's error may have a name or a message that is no string.

@@ -5,7 +5,7 @@ import type { Duration, InputAnswer } from './steps.js';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A duration in ms. @throws TypeError for a text that is none */
+/** A duration in ms. @throws TypeError for another text */
 export function milliseconds(duration: Duration): number {
   const [, amount, unit = ''] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(String(duration)) ?? [];
   const ms = typeof duration === 'number' ? duration : Number(amount) * (UNITS[unit] ?? Number.NaN);
@@ -37,7 +37,7 @@ function changedByJson(value: unknown): string | undefined {
   return ArrayBuffer.isView(value) && !Buffer.isBuffer(value) ? 'a typed array' : undefined;
 }
 
-/** @throws TypeError for a value that JSON cannot hold, RangeError for one that is too large */
+/** @throws TypeError for a value that JSON cannot hold, RangeError for a value that is too large */
 export function jsonOf(
   value: unknown,
   what: string,
@@ -59,7 +59,7 @@ export function jsonOf(
   return json;
 }
 
-/** Every attempt gets a value that was read from JSON, also the one that made it. */
+/** Every attempt gets a value that was read from JSON, also the attempt that made it. */
 export const valueOf = (json: string | undefined): unknown =>
   // oxlint-disable-next-line no-restricted-properties -- bounded, and of this agent's code
   json === undefined ? undefined : (JSON.parse(json) as unknown);

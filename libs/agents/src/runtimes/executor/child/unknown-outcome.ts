@@ -1,4 +1,4 @@
-/** A step fails with it whose outcome is unknown and must not be guessed. */
+/** A step with an unknown outcome that must not be guessed fails with this. */
 export class UnknownOutcome extends Error {
   override readonly name = 'UnknownOutcome';
 

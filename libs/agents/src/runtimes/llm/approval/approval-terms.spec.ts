@@ -41,11 +41,11 @@ describe('the terms of an approval', () => {
     expect(endOf(outputs).state).toBe(COMPLETED);
     expect(written).toEqual([]);
     const read = JSON.stringify((await bench.provider.request(2)).body);
-    expect(read).toContain('nobody has answered before');
+    expect(read).toContain('no answer came before');
     expect(JSON.stringify(outputs)).toContain('"baton.approval":{"approved":false,"by":null,"at":null}');
   });
 
-  it('give no more time to whoever asks again', async () => {
+  it('give no more time when the question is repeated', async () => {
     const dialogue = new Dialogue(bench, { approvals: { expires: '1h' } });
     const first = askedOf(await dialogue.say('write it down'));
     const again = endOf(await bench.run(dialogue.turn('what for?', from('token:a', Date.now()))));

@@ -29,7 +29,7 @@ const approval = (...answers: object[]) => answers.map((answer) => jsonPart({ ap
 
 const modelRead = async (request: number) => JSON.stringify((await bench.provider.request(request)).body);
 
-describe('a call that somebody must approve', () => {
+describe('a call that needs an approval', () => {
   it('is described to people and programs, and not made; other calls are', async () => {
     bench.provider.reply({ calls: [{ name: 'look', input: { city: 'Bern' } }, bern] });
     const turn = new Dialogue(bench).turn('write it down');

@@ -72,7 +72,7 @@ function expiredCalls(conversation: Conversation, waiting: readonly string[], at
   return waiting.flatMap((callId) => {
     const expiry = conversation.expiryOf(callId);
     if (expiry === undefined || expiry > at) return [];
-    const reason = `nobody has answered before ${new Date(expiry).toISOString()}, when the question expired`;
+    const reason = `no answer came before ${new Date(expiry).toISOString()}, when the question expired`;
     return [{ callId, approved: false, reason }];
   });
 }

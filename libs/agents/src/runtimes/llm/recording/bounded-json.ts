@@ -10,7 +10,7 @@ const mark = (characters: number): string => `… (${characters} more characters
 export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value ?? null));
 
 /**
- * A text without secrets. The end of one that is cut may be the beginning of a secret: that is left out.
+ * A text without secrets. The end of a cut text may be the beginning of a secret: it is left out.
  * @param max in characters
  */
 export function cleanText(text: string, redactor: Redactor, max = MAX_TEXT): string {

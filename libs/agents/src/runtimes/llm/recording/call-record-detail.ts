@@ -36,6 +36,6 @@ const stored = z.object({
 /** The request and the answer of one call of a model. */
 export type CallRecordDetail = z.output<typeof stored>;
 
-/** Reads a stored record. Undefined for another value, such as one that was imported with its tenant. */
+/** Reads a stored record. Undefined for another value, such as an imported one. */
 export const callRecordDetail = (value: unknown): CallRecordDetail | undefined =>
   stored.safeParse(value).data;

@@ -151,7 +151,7 @@ describe('a record has no secret', () => {
       expect(text).not.toContain(form);
   };
 
-  it('whoever quotes it: caller, prompt, tool, model or provider', async () => {
+  it('if the caller, the prompt, a tool, the model or the provider quotes it', async () => {
     bench.tools.push(toolOf('weather', () => ({ [KEY]: spellings }), { description: `Use ${KEY}` }));
     bench.provider.reply(
       { status: 500, error: `the key ${KEY} is slow` },

@@ -244,11 +244,11 @@ describe('an agent that waits for a person to approve its calls', () => {
     expect(await pending(answer)).toMatchObject([{ callId: 'call-1/call-4-1' }]);
   });
 
-  it('is an error for the model, and never a question, where nobody can read what it asks', async () => {
+  it('is an error for the model, and never a question, if the question is unreadable', async () => {
     children.next = asking({ tool: 'pay' });
     expect(await ask()).toEqual({
       ok: false,
-      content: "clerk asks a person for an approval that can't be read, so nobody was asked.",
+      content: "clerk asks a person for an approval that can't be read, so no person was asked.",
     });
   });
 });

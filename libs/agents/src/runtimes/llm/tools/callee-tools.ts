@@ -156,7 +156,7 @@ function askAbove(
   }
   return {
     ok: false,
-    content: `${slug} asks a person for an approval that can't be read, so nobody was asked.`,
+    content: `${slug} asks a person for an approval that can't be read, so no person was asked.`,
   };
 }
 

@@ -21,7 +21,7 @@ const READERS: Readonly<Record<ModelApi, new () => AnswerReader>> = {
   google: GoogleReader,
 };
 
-/** How long a connection may stay open after the last event, in ms. One that ends by then is used again. */
+/** How long a connection may stay open after the last event, in ms. A connection whose answer ends within this time is used again. */
 const OVER_MS = 100;
 /** How long to wait for usage after the reason of the end, in ms. */
 const FINISHED_MS = 500;

@@ -31,7 +31,7 @@ export interface LinkPorts {
   secrets: TurnSecrets;
   environment: Environment;
   log: Logger;
-  /** Of a server with `oauth`. Default: a new one. */
+  /** For a server with `oauth`. Default: a new one. */
   signedIn?: SignedInFetch | undefined;
 }
 
@@ -67,7 +67,7 @@ export async function linksTo(config: McpServerConfig, ports: LinkPorts): Promis
     : { links, modern: { url: config.url, headers, send: fetch } };
 }
 
-/** Of a server with `oauth`. */
+/** For a server with `oauth`. */
 export function signedInFetch(
   config: McpServerConfig,
   { secrets }: Pick<LinkPorts, 'secrets'>,

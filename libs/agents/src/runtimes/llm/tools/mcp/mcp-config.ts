@@ -44,7 +44,7 @@ const common = {
   approval: patterns.optional(),
   /** The tools that are not called again if the outcome of a call is unknown: the model reads it. */
   neverRepeat: patterns.optional(),
-  /** The tools that are called again then. Of all others the server's hints decide, or else a person. */
+  /** The tools that are called again then. For all others the server's hints decide, or else a person. */
   mayRepeat: patterns.optional(),
   /** The model reads the server's instructions for its tools. */
   instructions: z.boolean('must be true or false').default(true),

@@ -43,7 +43,7 @@ export class McpConnection implements ServerConnection {
   readonly era = 'legacy';
   instructions: string | undefined;
   private current: Promise<Connected> | undefined;
-  /** All open connections: calls may still use one that another call found broken. */
+  /** All open connections: calls may still use a connection that another call found broken. */
   private readonly made: Connected[] = [];
 
   constructor(private readonly options: ConnectionOptions) {}

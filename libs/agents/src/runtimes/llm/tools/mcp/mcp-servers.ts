@@ -58,7 +58,7 @@ interface OpenServer {
   close: () => Promise<void>;
   /** What the model must know of the server in this turn. */
   note: string | undefined;
-  /** Of a server with `oauth`. */
+  /** For a server with `oauth`. */
   signedIn: SignedInFetch | undefined;
   secrets: TurnSecrets;
   tools: ListedTool[];

@@ -66,16 +66,16 @@ export interface RemoteTaskState {
   status: (typeof STATUSES)[number];
   statusMessage?: string;
   pollIntervalMs: number;
-  /** Of a completed task: as the server wrote it. */
+  /** For a completed task: as the server wrote it. */
   result: unknown;
-  /** Of a failed task: the message of its error. */
+  /** For a failed task: the message of its error. */
   said?: string;
   inputRequests: unknown;
 }
 
 export interface ModernConnectionOptions {
   url: string;
-  /** Of the settings. */
+  /** Headers of the settings. */
   headers: Readonly<Record<string, string>>;
   send: FetchLike;
   /** Timeouts in milliseconds: of the first request, and of a call without progress. */
@@ -84,7 +84,7 @@ export interface ModernConnectionOptions {
 }
 
 interface Request {
-  /** Of the header `Mcp-Name`: what the request is about. */
+  /** The header `Mcp-Name`: the subject of the request. */
   name?: string;
   headers?: Record<string, string>;
   signal: AbortSignal;
@@ -143,7 +143,7 @@ export class ModernConnection implements ServerConnection {
     // Those before have a handshake, which the other connection makes.
     if (known.some((version) => version < VERSION) || known.length === 0) return 'older';
     const said = known.join(', ').slice(0, 200);
-    throw new McpFailure('error', `it speaks only versions of MCP that Baton does not know (${said})`);
+    throw new McpFailure('error', `it supports only versions of MCP that Baton does not support (${said})`);
   }
 
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {

@@ -75,7 +75,7 @@ describe('a server of MCP 2026-07-28', () => {
     await expect(down).rejects.toThrow('Postgres is away');
     const ended = call(opened, 's_find');
     record(false);
-    await expect(ended).rejects.toThrow('nobody is signed in at');
+    await expect(ended).rejects.toThrow('there is no sign-in at');
     expect(server.calls).toHaveLength(1);
   });
 
@@ -253,7 +253,7 @@ describe('what a server speaks', () => {
     bench.atReset(async () => void server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     await expect(bench.open([{ name: 's', url }])).rejects.toThrow(
-      `The MCP server "s" can't be used: it speaks only versions of MCP that Baton does not know (2027-03-01)`,
+      `The MCP server "s" can't be used: it supports only versions of MCP that Baton does not support (2027-03-01)`,
     );
   });
 });

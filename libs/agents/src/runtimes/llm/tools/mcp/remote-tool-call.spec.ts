@@ -321,7 +321,7 @@ describe('a task of a tool that asks', () => {
     [
       'for an inner address',
       { ...link, params: { ...link.params, url: 'file:///etc/passwd' } },
-      'none of the web',
+      'not on the web',
     ],
     [
       'with a reference',

@@ -44,7 +44,7 @@ interface RemoteToolCallOptions {
 }
 
 /**
- * One call of a tool at a server of revision 2026-07-28, over all attempts: also one that the server answers with a task or with questions.
+ * One call of a tool at a server of revision 2026-07-28, over all attempts. The server may answer with a task or with questions.
  * What the next attempt needs is in the journal before the next request.
  */
 export class RemoteToolCall {

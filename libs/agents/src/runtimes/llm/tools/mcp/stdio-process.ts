@@ -157,7 +157,7 @@ export class StdioProcess implements Transport {
   }
 }
 
-/** The JSON of a line, which is within bounds; undefined if it is none. */
+/** The JSON of a line, which is within bounds; undefined if the line is not JSON. */
 function parsed(line: string): unknown {
   try {
     // oxlint-disable-next-line no-restricted-properties -- `read` bounds it

@@ -32,7 +32,7 @@ describe('an address that a server wants a person to open', () => {
     'blob:https://a.example/1',
     'http://',
   ])('is refused if it is none of the web: %s', (url) => {
-    expect(() => questionsOf(asks(url), SERVER)).toThrow('an address that is none of the web');
+    expect(() => questionsOf(asks(url), SERVER)).toThrow('an address that is not on the web');
   });
 
   it.each([

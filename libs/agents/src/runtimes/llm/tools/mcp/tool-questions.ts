@@ -32,7 +32,7 @@ function questionOf(request: unknown, server: string): ToolQuestion {
   if (mode === 'url') {
     const text = typeof url === 'string' && url.length <= MAX_URL ? url : '';
     const parsed = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
-    if (parsed === null) throw unfit('an address that is none of the web');
+    if (parsed === null) throw unfit('an address that is not on the web');
     const { hostname } = parsed;
     // The browser of the person, or a program that reads the question, would reach what the server can not.
     if (isInnerHost(hostname) && hostname !== new URL(server).hostname)
@@ -46,7 +46,7 @@ function questionOf(request: unknown, server: string): ToolQuestion {
   return { message, requestedSchema };
 }
 
-/** A flat object, as MCP has it for forms. A `$ref` is never followed, so there is none. */
+/** A flat object, as MCP has it for forms. A `$ref` is never followed, so a schema with one is not valid. */
 function isForm(schema: unknown): schema is JsonObject {
   if (!isJsonObject(schema) || schema.type !== 'object' || !isJsonObject(schema.properties)) return false;
   const json = JSON.stringify(schema);

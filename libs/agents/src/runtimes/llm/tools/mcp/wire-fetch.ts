@@ -167,7 +167,7 @@ const excerptOf = async (response: Response): Promise<string> => {
   return decodeText(beginning, response.headers.get('content-type'));
 };
 
-/** The JSON value of a text; undefined if it is none. */
+/** The JSON value of a text; undefined if the text is not JSON. */
 function parsed(text: string): unknown {
   if (jsonExcess(text)) return undefined;
   try {
