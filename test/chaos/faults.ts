@@ -4,6 +4,7 @@ import type { Attacker } from './attacker.js';
 import { now } from './caller.js';
 import type { Cluster } from './cluster.js';
 import type { Excuse, StruckRuns } from './observations.js';
+import { pauseMachine } from './pause.js';
 import type { Random } from './random.js';
 import type { Driver, Services } from './services.js';
 
@@ -92,6 +93,14 @@ export const FAULTS = {
       await delay(ms);
       api.signal('SIGCONT');
       return { detail: `api ${api.pid} for ${ms} ms`, api: api.pid };
+    },
+  },
+  'pause-machine': {
+    drivers: ALL,
+    excuses: ['unavailable', 'silent'],
+    strike: async ({ leaseMs }, random) => {
+      const ms = leaseMs + random.integer(1000, 12_000);
+      return { detail: `${await pauseMachine(ms)} processes for ${ms} ms` };
     },
   },
   'restart-redis': {
