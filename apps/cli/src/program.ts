@@ -138,7 +138,7 @@ const COMMANDS: Readonly<
  * @returns the exit code: one of `EXIT`
  */
 export async function run(args: readonly string[], cli: Cli): Promise<number> {
-  // Of this command: `--output` sets how it writes.
+  // The terminal of this command: `--output` sets its format.
   const terminal = { ...cli.terminal };
   let taskId: string | undefined;
   try {
@@ -205,14 +205,14 @@ function addOutputOption(command: Command): void {
   );
 }
 
-/** Commands ask only for `json`; that it is written as YAML is up to the terminal. */
+/** Commands check only `json`. The terminal writes YAML in its place. */
 async function setOutput(terminal: Terminal, command: Command): Promise<void> {
   const { output } = command.opts<{ output?: string }>();
   if (output === undefined || output === 'table') return;
   command.setOptionValue('json', true);
   if (output === 'json') return;
   const { stringify } = await import('yaml');
-  // What JSON has no form for, such as a time, is written as in JSON.
+  // A value without a form in JSON, such as a time, is written as JSON writes it.
   terminal.encode = (value) => stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 }).trimEnd();
 }
 

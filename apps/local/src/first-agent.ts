@@ -55,7 +55,7 @@ export class FirstAgent {
     return true;
   }
 
-  /** Tells the agent where its model is now, if it is still that of an earlier start. An agent that was deleted stays deleted. */
+  /** Updates the URL of the agent's model, if it still has that of an earlier start. An agent that was deleted stays deleted. */
   async moveModel(from: string, to: string): Promise<void> {
     const definition = await this.definition();
     if (definition?.config?.baseUrl !== from) return;

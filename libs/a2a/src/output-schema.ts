@@ -4,7 +4,7 @@ import type { JsonObject } from './model.js';
 /** Lists show the schemas of all agents at once. */
 const MAX_BYTES = 16 * 1024;
 
-/** The JSON schema of the data that an agent answers with, if its settings say one and it is not too large for a list. */
+/** The JSON schema of the data that an agent answers with, if its settings have one that is not too large for a list. */
 export function outputSchemaOf({
   runtime,
   config,

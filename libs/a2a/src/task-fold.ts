@@ -27,7 +27,7 @@ export class TaskFold {
     };
   }
 
-  /** The task after the events so far. Its artifacts go on growing with later ones. */
+  /** The task after the events so far. Later events may extend its artifacts. */
   task(): Task {
     return { ...this.base, artifacts: this.artifacts.artifacts() };
   }

@@ -44,7 +44,7 @@ export function fromAgent(output: AgentOutput): AgentOutput {
   }
 }
 
-/** Tokens that an agent reports are not those that Baton has metered, even if the agent is one of another Baton. */
+/** Tokens that an agent reports were not metered by this Baton, even if the agent belongs to another Baton. */
 function reported(metadata: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
   const own = withoutReserved(metadata, REPORTED);
   const usage = own?.[USAGE];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** An entry of a journal, as far as this page looks at it. */
+/** The part of a journal entry that this file reads. */
 interface Outlined {
   position: number;
   runId: string;
@@ -13,23 +13,26 @@ interface Outlined {
   isCanceled: boolean;
 }
 
-/** What a journal must forget so that the turn which has failed goes on where it failed. */
+/** The entries that a journal must lose so that a failed turn continues where it failed. */
 export interface PointOfFailure {
-  /** Positions of entries that the failure has made. */
+  /** Positions of entries about the failure. */
   dropped: number[];
-  /** Positions of the ends of steps that have failed for good: they become failures after which the step is tried again. */
+  /** Positions of the ends of permanently failed steps: they become failures after which the step is tried again. */
   reopened: number[];
-  /** The entry with which the turn has begun to undo its finished steps. What comes after it cannot be taken over. Unset: there is none. */
+  /**
+   * The entry with which the turn has begun to undo its finished steps. Later entries cannot be taken over. Unset: there is no such
+   * entry.
+   */
   undoneAt?: number;
-  /** The task undoes the steps of a canceled one: it may go on to do so. */
+  /** The task undoes the steps of a canceled task, and may continue to do so. */
   undoesCanceled?: true;
 }
 
 /**
  * Where the last turn of a failed task has failed. Finished steps, answers of models and results of tools stay.
  *
- * - A durable step that failed for good is tried again, if the code has begun no step after it. Otherwise the code went on without it.
- * - The last answer of a model is asked for again if no call of it can be made: an answer that was refused, or was cut off.
+ * - A permanently failed step is tried again, if the code has begun no step after it. Otherwise the code has continued without it.
+ * - The last model call is made again if no tool call of its answer can be made: the answer was refused, or cut off.
  * @param journal all entries of the task's journal, oldest first
  * @param runId of the last turn
  */
@@ -81,7 +84,7 @@ function refusedAnswers(own: readonly Outlined[]): number[] {
 
 const failedEnd = z.looseObject({ event: z.literal('ended'), error: z.unknown() });
 
-/** The end of a step that has failed for good, as a failure after which the step is tried again. Undefined: it is no such end. */
+/** The end of a permanently failed step, as a failure after which the step is tried again. Undefined: it is another entry. */
 export function reopenedStep(value: unknown): object | undefined {
   const { data } = failedEnd.safeParse(value);
   return data && { ...data, event: 'failed', until: 0 };

@@ -1,4 +1,4 @@
-/** An entry of a journal, as far as this page looks at it. */
+/** The part of a journal entry that this file reads. */
 interface JournalOutline {
   position: number;
   runId: string;

@@ -14,7 +14,7 @@ export interface RunJob {
 
 /** A run that was claimed for a worker at acceptance (eager start): its ids. */
 export interface EagerRun extends Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'> {
-  /** All that the worker needs, and the proof of who has sent it. Unset: the worker reads the run. */
+  /** All that the worker needs, and the proof of its sender. Unset: the worker reads the run. */
   sealed?: string | undefined;
 }
 
@@ -61,7 +61,7 @@ export type ControlMessage =
   | { type: 'limits-changed'; tenantId: string }
   | { type: 'tenant-suspended'; tenantId: string }
   | { type: 'catalog-changed'; tenantId: string | null }
-  // The sender could not publish some signals. Each driver tells the listeners of `onSignalsMissed`.
+  // The sender could not publish some signals. Each driver calls the listeners of `onSignalsMissed`.
   | { type: 'signals-lost' };
 
 export type Unsubscribe = () => void;

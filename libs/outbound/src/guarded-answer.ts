@@ -23,8 +23,7 @@ export interface Handler {
 /**
  * Passes an answer on to undici's `fetch`, and bounds what a server can make it cost.
  *
- * - More than `MAX_INTERIM_ANSWERS` interim answers end it with OutboundRefused. undici drops them, however many there are, and each of
- *   them starts the time limit of the headers anew: a server could answer so without end.
+ * - More than `MAX_INTERIM_ANSWERS` interim answers end it with OutboundRefused. undici drops them, however many there are, and each of them restarts the time limit of the headers: a server could answer without end.
  * - A compressed answer ends it with OutboundRefused. Baton asks for none, and a kilobyte can stand for a megabyte.
  * - The body is joined to larger parts, and these are passed on in the turns of the tenant. Until then the connection is not read, which
  *   slows the server down.
@@ -35,7 +34,7 @@ export class GuardedAnswer implements Handler {
   private bytes = 0;
   /** undici does not parse on until `resume`. */
   private isPaused = false;
-  /** `fetch` has a reader for more. */
+  /** The reader of `fetch` wants more. */
   private isWanted = true;
   private isEnded = false;
   private resume: () => void = () => undefined;
@@ -89,7 +88,7 @@ export class GuardedAnswer implements Handler {
     this.handler.onError(error);
   }
 
-  /** `fetch` calls this for each read, also when it has not said that it has enough. */
+  /** `fetch` calls this for each read, also if it has not paused. */
   private want(): void {
     if (this.isWanted) return;
     this.isWanted = true;

@@ -17,7 +17,7 @@ export const SESSION_SETTINGS = {
   bytea_output: 'hex',
   extra_float_digits: '1',
   standard_conforming_strings: 'on',
-  // What statements mean.
+  // The meaning of statements.
   search_path: 'public',
   row_security: 'on',
   transform_null_equals: 'off',
@@ -29,14 +29,14 @@ export const SESSION_SETTINGS = {
   lock_timeout: '0',
   idle_in_transaction_session_timeout: '0',
   idle_session_timeout: '0',
-  // How statements are planned. Compiling one takes longer than any of them: Postgres would do it, because the plans without
+  // How statements are planned. JIT compilation takes longer than any statement. Postgres would compile, because plans without
   // sequential scans look expensive to it.
   jit: 'off',
   plan_cache_mode: 'auto',
 } as const satisfies Record<string, string>;
 
 /**
- * By these Postgres finds out that a client's host is gone, and ends the session. The defaults take two hours. A session over a
+ * With these, Postgres detects that a client's host is gone, and ends the session. The defaults take two hours. A session over a
  * Unix socket, and some systems, show others, so `SESSION_SETTINGS` does not have them.
  */
 const SERVER_SOCKET = { tcp_keepalives_idle: '10', tcp_keepalives_interval: '5', tcp_keepalives_count: '3' };

@@ -1,4 +1,4 @@
-/** Up to this difference, the clock of the machine is as good as that of Postgres. */
+/** Up to this difference, the clock of the machine counts as equal to that of Postgres. */
 const TOLERANCE_MS = 1_000;
 
 /** One reading of the clock of Postgres. */
@@ -14,13 +14,13 @@ export interface ClockReading {
 const baseOf = ({ serverMs, sentAt, receivedAt }: ClockReading): number =>
   serverMs - (sentAt + receivedAt) / 2;
 
-/** How uncertain a reading is. A slow answer, or a process that was stopped meanwhile, makes it so. */
+/** How uncertain a reading is. It grows with a slow answer, or a process that was stopped meanwhile. */
 const errorOf = ({ sentAt, receivedAt }: ClockReading): number => (receivedAt - sentAt) / 2;
 
 /**
- * The time by which this process accepts tokens and writes timestamps: that of Postgres, which all processes share. While the
- * clock of the machine agrees with it, it is the clock of the machine. If that is wrong or jumps, the monotonic clock goes
- * on from the last reading of Postgres.
+ * The time by which this process accepts tokens and writes timestamps: that of Postgres, which all processes share. While the clock
+ * of the machine agrees with that of Postgres, it is used. If it is wrong or jumps, the monotonic clock continues from the last
+ * reading of Postgres.
  */
 export class Clock {
   private base: number | undefined;

@@ -87,7 +87,7 @@ export class Tracing implements OnApplicationShutdown {
   ) {}
 
   /**
-   * What `work` resolves with. It is a span of the trace that `traceparent` names; without one, or without a tracer, there is none.
+   * The result of `work`. It is a span of the trace that `traceparent` names; without one, or without a tracer, there is none.
    */
   during<T>(
     name: string,

@@ -10,7 +10,7 @@ import { rateExceeded } from './rate-kinds.js';
 /** The window in which requests are counted, in seconds. It lets a burst through. */
 const WINDOW_SECONDS = 10;
 
-/** Addresses that are counted at the same time. An attacker with more of them pushes out its own first. */
+/** Addresses that are counted at the same time. More addresses of an attacker evict its own first. */
 const MAX_ADDRESSES = 10_000;
 
 /** Maximum number of tokens that are remembered as valid. */
@@ -21,7 +21,7 @@ const TOKEN_MS = 3_600_000;
 export interface TokenCheck {
   /** The token is valid. */
   accept(): Promise<void>;
-  /** The token is not valid, or no longer. */
+  /** The token is invalid. */
   refuse(): void;
   /** It is unknown whether the token is valid. */
   forgive(): Promise<void>;
@@ -37,7 +37,7 @@ export interface TokenCheck {
 export class UnauthenticatedLimit {
   private readonly max: number;
   private readonly limiter: RateLimiterMemory;
-  /** Bounds the memory of the limiter: what is not in here has no counter. */
+  /** Bounds the memory of the limiter: other addresses have no counter. */
   private readonly addresses: LRUCache<string, true>;
   private readonly goodTokens = new LRUCache<string, true>({
     maxSize: MAX_TOKENS,
@@ -81,7 +81,7 @@ export class UnauthenticatedLimit {
     return this.checkOf(token, { address, end });
   }
 
-  /** Others with the same token wait from now on. @returns called once with what came of it */
+  /** Other requests with the same token wait from now on. @returns to be called once, with the result */
   private open(token: string): (isGood: boolean) => void {
     let resolve: (isGood: boolean) => void = () => undefined;
     this.checking.set(token, new Promise((settle) => (resolve = settle)));

@@ -48,7 +48,7 @@ export class OperatorTasks {
     };
   }
 
-  /** A task of whichever tenant has it. Throws `not-found`, and `invalid-params` if several tenants have a task with this id. */
+  /** A task by its id alone, in any tenant. Throws `not-found`, and `invalid-params` if several tenants have a task with this id. */
   async find(id: string): Promise<z.infer<typeof tenantTask>> {
     return this.show(await this.tasks.tenantOf(id), id);
   }

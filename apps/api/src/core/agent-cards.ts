@@ -25,7 +25,7 @@ export class AgentCards {
 
   /**
    * The card of an agent at the root of the host it is bound to, which is its only address there, unsigned.
-   * @param needsToken false for callers that are let in without one
+   * @param needsToken false if callers need no token
    */
   atRoot(agent: Agent, origin: string, needsToken: boolean): AgentCard {
     const card = buildAgentCard(agent, origin, undefined, this.push);
@@ -41,7 +41,7 @@ export class AgentCards {
 
   /**
    * The card of an agent with the URLs at which this request has reached it, signed if a key is configured.
-   * @param isRoot whether the agent is the one that the request's host is bound to, and the caller called its root
+   * @param isRoot whether the request's host is bound to the agent, and the caller called its root
    */
   build(agent: Agent, request: CallRequest, isRoot: boolean): Promise<AgentCard> {
     const url = this.publicUrl.of(request);

@@ -7,7 +7,7 @@ import { decodeMessage, encodeMessage, protoFiles } from './protobuf.js';
 /** Both versions: older tools ask for the alpha alone. They differ only in their name. */
 const REFLECTIONS = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
 
-/** Questions of one stream. A tool asks a few dozen. */
+/** Maximum number of requests of one stream. A tool sends a few dozen. */
 const MAX_QUESTIONS = 1_000;
 
 /** Server reflection: tools such as grpcurl read the services from it. It is public, as the specification is. */
@@ -43,7 +43,7 @@ export class GrpcReflection {
     }
   }
 
-  /** Undefined for a message that is no request. */
+  /** Undefined for another message. */
   private answerIn(
     { input, output }: Pick<DescMethod, 'input' | 'output'>,
     bytes: Buffer,

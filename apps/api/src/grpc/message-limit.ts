@@ -2,8 +2,8 @@ import type { ServerInterceptingCallInterface } from '@grpc/grpc-js';
 import type { ServerHttp2Stream } from 'node:http2';
 
 /**
- * What grpc-js keeps of a call. It has one limit of messages for a whole server, and tells interceptors neither the encoding
- * nor the size before it has the whole message. `open-public-calls.spec.ts` fails if a new version has other members.
+ * Private members of a call in grpc-js. It has one limit of messages for a whole server, and tells interceptors neither the
+ * encoding nor the size before it has the whole message. `open-public-calls.spec.ts` fails if a new version has other members.
  */
 interface ReceivingCall {
   maxReceiveMessageSize: number;

@@ -35,7 +35,7 @@ export class BodyReader {
 
   /**
    * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
-   * @param size which limit of the installation holds; `operator`: that of small bodies, and no tenant's
+   * @param size which limit of the installation applies; `operator`: the limit of small bodies, and no limit of a tenant
    * @param mediaTypes the accepted media types
    * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, `overloaded` if there is no memory for it, or `parse`
    *   if it is not UTF-8
@@ -78,7 +78,7 @@ export class BodyReader {
   }
 }
 
-/** Whose memory a body takes: a tenant's, or that of an address of guests. */
+/** Holder of the memory of a body: a tenant, or an address of guests. */
 export function holderOf(request: CallRequest): string {
   const { tenantId, principal } = callerOf(request);
   return principal.kind === 'guest' ? `${tenantId} ${networkOf(request.ip)}` : tenantId;

@@ -2,7 +2,7 @@ import { Places } from './places.js';
 
 /** Bodies in small chunks that are read at the same time: of one holder, and of all. */
 const [MAX_OF_HOLDER, MAX] = [8, 32];
-/** So many small chunks does the process take in a millisecond: about a tenth of a core. */
+/** Maximum number of small chunks that the process reads in a millisecond: about a tenth of a core. */
 export const SMALL_CHUNKS_A_MS = 100;
 
 /**
@@ -13,10 +13,10 @@ export class FineBodies {
   private readonly places = new Places(MAX_OF_HOLDER, MAX);
   private readonly resting: (() => number)[] = [];
   private isGoing = false;
-  /** When the chunks of the latest turn are paid, by `performance.now()`. */
+  /** When the rate allows the next turn, by `performance.now()`. */
   private paidAt = 0;
 
-  /** @returns what ends the counting of a body of this holder; undefined if there are too many */
+  /** @returns ends the counting of a body of this holder; undefined if there are too many */
   begin(holder: string): (() => void) | undefined {
     return this.places.take(holder);
   }
@@ -41,5 +41,5 @@ export class FineBodies {
   };
 }
 
-/** Those of this process: all its ports share one event loop. */
+/** The turns of this process: all its ports share one event loop. */
 export const fineBodies = new FineBodies();

@@ -15,7 +15,7 @@ import type { McpRequest } from './mcp-request.js';
 /** A call that a task asks a person to approve. */
 type CallForApproval = NonNullable<ReturnType<typeof approvalsOf>>[number];
 
-/** What a client is asked to ask a person. */
+/** The questions that a client should ask a person. */
 interface Elicitation {
   method: 'elicitation/create';
   params: { mode: 'form' | 'url'; message: string } & Record<string, unknown>;
@@ -54,7 +54,7 @@ const APPROVAL_FORM = {
   required: ['approved'],
 };
 
-/** Who is asked. */
+/** The caller that would be asked. */
 interface Asked {
   request: McpRequest;
   /** Whether the caller may approve calls. */
@@ -79,7 +79,7 @@ export function elicitationsOf({ status }: Task, { request, mayApprove, consoleU
     return { [keyOf('question', status)]: { method: 'elicitation/create', params } };
   }
   const calls = approvalsOf(status) ?? [];
-  // Its owner may not give it, and who calls here usually is the owner.
+  // Its owner may not approve, and the caller is usually the owner.
   if (!mayApprove || calls.some(({ by }) => by === 'other')) return {};
   return Object.fromEntries(
     calls.flatMap((call) => {
@@ -121,7 +121,7 @@ export function answerParts({ status }: Task, given: Readonly<JsonObject>): obje
         const input = 'url' in call.question ? {} : { input: content };
         return [{ data: { approval: { callId: call.callId, approved: true, ...input } } }];
       }
-      // A dialog that is closed is no approval.
+      // A closed dialog is not an approval.
       const approved = action === 'accept' && content.approved === true;
       const said = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
       const reason = said ?? (action === 'accept' ? undefined : `the person chose to ${action}`);
@@ -148,7 +148,7 @@ function responseIn(given: Readonly<JsonObject>, key: string): z.infer<typeof re
   );
 }
 
-/** A tool may ask again about the same call, and so may Baton about one whose outcome is not known: the message tells them apart. */
+/** A tool may ask again about the same call, and so may Baton if its outcome is unknown: the id of the message distinguishes them. */
 const approvalKey = ({ callId, question, unknownOutcome }: CallForApproval, status: TaskStatus): string =>
   question || unknownOutcome ? keyOf(`approval/${callId}`, status) : `approval/${callId}`;
 
@@ -179,7 +179,7 @@ export const textOf = ({ message }: TaskStatus, max = MAX_MESSAGE): string =>
 
 const textIn = ({ content }: Part): string[] => (content?.$case === 'text' ? [content.value] : []);
 
-/** The question of a tool as a person reads it, with who asks. */
+/** The question of a tool as a person reads it, with the tool that asks. */
 function describeQuestion({ tool, server, description, agents }: CallForApproval): string {
   const lines = [
     `${tool}${server === undefined ? '' : ` (server ${server})`} asks${agents ? `, called by ${agents.join(' → ')}` : ''}:`,

@@ -11,7 +11,7 @@ export interface McpCallState {
   principal: string;
 }
 
-/** A person may take a while. After that the task is still there, and its id in the result of `task_status`. */
+/** Time for the answer of a person. A later answer goes to the task itself, whose id is in the result of `task_status`. */
 const LIFETIME_MS = 24 * 3_600_000;
 
 /**

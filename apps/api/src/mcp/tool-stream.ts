@@ -29,7 +29,7 @@ interface CalledTask {
   sequence: number;
 }
 
-/** What a stream needs of the door. */
+/** The functions of the handler that a stream needs. */
 interface ToolStreamOptions {
   /** Reads the result when the turn is over, or the wait. */
   read(taskId: string): Promise<object>;

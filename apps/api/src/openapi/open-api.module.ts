@@ -5,7 +5,7 @@ import { PlainTextGuard } from './plain-text.guard.js';
 import { OpenApiController } from './open-api.controller.js';
 import { AdminOpenApiController } from './admin-open-api.controller.js';
 
-/** The description of all that is below `/v1`, at either port, and the guard that holds for all that it describes. */
+/** The OpenAPI documents of `/v1` at both ports, and the guard of their routes. */
 @Module({
   imports: [DiscoveryModule, HttpModule],
   providers: [{ provide: APP_GUARD, useClass: PlainTextGuard }],

@@ -27,7 +27,7 @@ export class QueryPipe<T> implements PipeTransform<unknown, T> {
   }
 }
 
-/** A text as it is. Its reader knows what it may be. */
+/** A text as it is. The route checks it. */
 export const textQuery = (
   description: string,
   shape: Partial<QueryShape> = {},

@@ -22,14 +22,14 @@ interface ReaderBufferOptions {
 export class ReaderBuffer {
   private records: RecordData[] = [];
   private size = 0;
-  /** The bytes that were taken out of `records` and are not yet with the socket. */
+  /** The bytes that were removed from `records` and that the socket has not accepted yet. */
   private encoded = NOTHING;
   private writing = false;
   private scheduled: NodeJS.Immediate | undefined;
   private stall: NodeJS.Timeout | undefined;
   private wake: (() => void)[] = [];
   private closed = false;
-  /** What `memory` knows of. */
+  /** Bytes that are counted in `memory`. */
   private counted = 0;
   /** Nothing is added any more. The output ends with the last piece. */
   private ended = false;
@@ -75,7 +75,7 @@ export class ReaderBuffer {
     if (!this.writing) this.scheduled ??= setImmediate(this.send);
   }
 
-  /** Ends the output behind what waits. */
+  /** Ends the output after the waiting records. */
   end(): void {
     this.ended = true;
     if (this.writing && this.isWritten) this.output.end();

@@ -72,7 +72,7 @@ export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<v
   for (const failure of await client.loadFailures()) cli.terminal.err(failureText(failure));
 }
 
-/** Its stable version, and what is to be known about `next`. */
+/** Its stable version, and the state of `next`. */
 function versionText({ version, next, next_ended: ended }: TenantSchemas['AgentSummary']): string {
   const stable = String(version ?? '-');
   if (next) return `${stable} (next ${next.version}: ${next.share} %)`;
@@ -86,7 +86,7 @@ export interface NextOptions extends ServerOptions {
   /** File of a new version. */
   file?: string;
   version?: number;
-  /** The version that loses the label. Unset: none with a share, if this one has none. */
+  /** The version that loses the label. Unset: a version without a share replaces only another one without a share. */
   replaces?: number;
 }
 

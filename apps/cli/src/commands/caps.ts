@@ -27,7 +27,7 @@ interface OperatorCapOptions extends OperatorOptions {
   remove?: boolean;
 }
 
-/** `baton caps …`: what a tenant, and what is its own, may spend. */
+/** `baton caps …`: spending caps of a tenant, and of its agents, callers, tokens and schedules. */
 export function addCapCommands(program: Command, cli: Cli): void {
   const caps = program
     .command('caps')
@@ -67,7 +67,7 @@ export function addCapCommands(program: Command, cli: Cli): void {
     .action((id: string, options: ServerOptions) => remove(cli, id, options));
 }
 
-/** `baton tenants caps …`: what a tenant may spend, as the operator says. */
+/** `baton tenants caps …`: spending caps of a tenant that the operator sets. */
 export function addTenantCapsCommand(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('caps'))
     .description('show or change the spending caps of a tenant; the tenant cannot raise them')

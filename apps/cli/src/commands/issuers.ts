@@ -128,7 +128,7 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
   else cli.terminal.out(`Users of ${added.issuer} may call tenant ${tenant}. Id: ${added.id}`);
 }
 
-/** Like `withOperatorApi`. Says why something is refused in the words of the command. */
+/** Like `withOperatorApi`. Names options of the command in errors of the API. */
 async function use<T>(
   cli: Cli,
   options: OperatorOptions & { tenant?: string },
@@ -148,7 +148,7 @@ async function use<T>(
   });
 }
 
-/** What the fields of the API are called here. */
+/** Options by the field of the API that they set. */
 const OPTIONS: Readonly<Record<string, string>> = {
   issuer: 'Issuer',
   audience: '--audience',

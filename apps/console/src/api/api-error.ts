@@ -1,6 +1,6 @@
 import type { WrongField } from '@baton/contract';
 
-/** Why a call was not a success. `message` is for people: it says what is wrong and what to do. */
+/** Why a call failed. `message` is for people: the fault, and the remedy. */
 export class ApiError extends Error {
   constructor(
     message: string,
@@ -9,9 +9,9 @@ export class ApiError extends Error {
     /** The kind of the error, such as `INVALID_PARAMS`. */
     readonly kind: string,
     readonly fields: readonly WrongField[] = [],
-    /** After how many seconds to send the request again. Unset: it was not said. */
+    /** After how many seconds to send the request again. Unset: unknown. */
     readonly retryAfter?: number,
-    /** For the operator, who finds the request in the log by it. */
+    /** With this id, the operator finds the request in the log. */
     readonly requestId?: string,
   ) {
     super(message);

@@ -34,7 +34,7 @@ export const useComparedTask = (id: string | undefined) =>
 
 /**
  * Two tasks beside each other, and where they differ: their outputs word by word.
- * @param names what the tasks are to the reader
+ * @param names the labels of the tasks
  */
 export function TaskComparison({
   one,
@@ -72,7 +72,7 @@ export function TaskComparison({
                   {name} {name !== 'Task' && left !== right && <StateWord colour="blue" word="differs" />}
                 </Table.Th>
                 {[left, right].map((text, index) => (
-                  // The two columns never change their places.
+                  // The two columns are always in this order.
                   <Table.Td key={index} valign="top" data-title={names[index]}>
                     {name === 'Task' ? (
                       <Link to="/tasks/$id" params={{ id: text }} className={styles.link}>

@@ -25,7 +25,7 @@ export function PagedTable<T>({
   empty,
   refreshMs,
 }: {
-  /** What the list is of, for screen readers and as its key. */
+  /** The subject of the list, for screen readers and as its key. */
   name: string;
   read: (cursor: string | undefined) => Promise<ListPage<T>>;
   idOf: (entry: T) => string;

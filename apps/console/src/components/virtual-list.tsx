@@ -7,8 +7,7 @@ const AHEAD = 10;
 
 /**
  * A list that draws the rows that are seen, however many there are. Rows may have any height, and may change it.
- * @param name says what the list is, for those who hear it
- * @param estimate height of a row that was not seen yet, in px
+ * @param name the label of the list for screen readers @param estimate height of a row that was not drawn yet, in px
  */
 export function VirtualList<T>({
   name,

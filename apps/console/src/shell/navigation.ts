@@ -6,7 +6,7 @@ export interface NavigationEntry {
   label: string;
   icon: IconName;
   to: string;
-  /** It is shown to callers with one of these scopes. Empty: to everybody. */
+  /** It is shown to callers with one of these scopes. Empty: to all. */
   scopes: readonly CallerScope[];
 }
 

@@ -30,9 +30,8 @@ function isExecutable(file: string): boolean {
 }
 
 /**
- * Starts a Redis of our own on a free port of the loopback interface, with its data in `folder`, and waits until
- * it answers. Throws with the end of its log if it does not. `at` brings it back under the URL it had before, `settings` are
- * further lines of its configuration.
+ * Starts a Redis of our own on a free port of the loopback interface, with its data in `folder`, and waits until it answers. Throws
+ * with the end of its log if it does not. `at` restarts it under its former URL, `settings` are further lines of its configuration.
  */
 export async function startRedis(
   binary: string,

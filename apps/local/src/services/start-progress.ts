@@ -1,13 +1,13 @@
 /** CPU time that counts as progress. A process that only waits takes less, for instance for Postgres. */
 const PROGRESS_CPU_MS = 500;
 
-/** Tells whether a process that is starting still gets on. A loaded machine may take minutes for what takes seconds. */
+/** Tells whether a starting process still makes progress. A loaded machine may take minutes instead of seconds. */
 export class StartProgress {
   private since: number;
   private cpuMs = 0;
 
   /**
-   * @param patienceMs how long it may take no CPU time worth mentioning
+   * @param patienceMs how long it may use almost no CPU time
    * @param readCpuMs its CPU time so far
    */
   constructor(

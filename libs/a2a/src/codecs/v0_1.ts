@@ -2,7 +2,7 @@
  * A2A 0.1 over JSON-RPC, as the systems that still speak it do. Where it differs from the canonical model:
  * - methods are `tasks/send`, `tasks/sendSubscribe`, `tasks/get`, `tasks/cancel`; a send names its task by an
  *   id of the caller's own, which is an alias of ours;
- * - messages have no ids; parts are `{type: "text" | "data", …}`; `sessionId` is what became the context;
+ * - messages have no ids; parts are `{type: "text" | "data", …}`; `sessionId` is the context;
  * - every result is the bare task; a stream repeats the whole task with every status, as `event: status` and
  *   without an envelope, so a frame is encoded from all events so far;
  * - a cancel has a `reason`, which is kept as metadata.
@@ -35,7 +35,7 @@ export type WriteTask = (task: Task, context: AnswerContext) => unknown;
 export const v0_1 = (writeTask: WriteTask): WireVersion => ({
   version: '0.1',
   operations: {
-    // What 0.1 does not have.
+    // Operations and features that 0.1 does not have.
     ...withoutMethods(V0_3),
     sendMessage: {
       methods: { 'tasks/send': readSend },
@@ -70,7 +70,7 @@ function readSend(params: Fields): SendMessageRequest {
   const historyLength = params.historyLength();
   return {
     tenant: '',
-    // The id of the task is the caller's own and stands beside the request.
+    // The id of the task is the caller's own, and not a part of the canonical request.
     message: { ...message, taskId: '', contextId: message.contextId || params.id('sessionId') },
     configuration: {
       acceptedOutputModes: params.strings('acceptedOutputModes'),
@@ -90,7 +90,7 @@ function readCancelTask(params: Fields): CancelTaskRequest {
   return { tenant: '', id: readId(params), metadata: reason === undefined ? undefined : { reason } };
 }
 
-/** The whole task at every change of its status; artifacts come along with the next one. */
+/** The whole task at every change of its status. Artifacts come with the next change. */
 export function taskFrames(): (item: StreamItem) => StreamItem[] {
   const fold = new TaskFold();
   return ({ sequence, payload }) => {
@@ -101,7 +101,7 @@ export function taskFrames(): (item: StreamItem) => StreamItem[] {
   };
 }
 
-/** One event by itself, as far as it tells of its task. */
+/** A task from one event alone, with the parts that the event has. */
 function taskOf(payload: EventPayload): Task {
   if (payload.$case === 'task') return payload.value;
   const fold = new TaskFold();
@@ -110,7 +110,7 @@ function taskOf(payload: EventPayload): Task {
   return { ...fold.task(), id, contextId };
 }
 
-/** 0.1 has no bare messages: one is written as the task it is the reply of. */
+/** 0.1 has no bare messages: a reply is written as its task. */
 const taskOfMessage = (message: Message): Task => ({
   id: message.taskId,
   contextId: message.contextId,

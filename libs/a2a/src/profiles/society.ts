@@ -49,7 +49,7 @@ export const SOCIETY_PROFILE = defineProfile({
   card: { path: '/.well-known/agent.json', encode: encodeRootCard },
 });
 
-/** An agent's question ends the turn: the thread's next message answers it. No run waits meanwhile. */
+/** An agent's question ends the turn: the thread's next message answers it. No run waits for it. */
 const STATES: Partial<Record<TaskState, string>> = {
   [TaskState.TASK_STATE_WORKING]: 'working',
   [TaskState.TASK_STATE_COMPLETED]: 'completed',
@@ -61,8 +61,8 @@ const STATES: Partial<Record<TaskState, string>> = {
 };
 
 /**
- * A task as Society writes it: the id is the thread's, the status message a string, everything an agent says
- * text. What the agent says with its last status is its reply; where it failed, it is the reason.
+ * A task as Society writes it: the id is the thread's, the status message a string, all output of an agent text. The message of the
+ * last status is the reply, or the reason of a failure.
  */
 function writeTask({ id, status, artifacts }: Task, { clientTaskId }: AnswerContext): unknown {
   const state = STATES[status?.state ?? TaskState.TASK_STATE_UNSPECIFIED] ?? 'submitted';

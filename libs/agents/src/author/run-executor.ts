@@ -52,7 +52,7 @@ export interface RunOptions extends StepAnswers {
 /** The stored state of a task when one of its steps has ended. JSON: its contents are Baton's own. */
 export interface StepJournal {
   readonly steps: readonly unknown[];
-  /** JSON of what the execution before has given to `continueAs`. */
+  /** JSON of the state that the last execution has passed to `continueAs`. */
   readonly lastState?: string;
 }
 

@@ -66,7 +66,7 @@ export class BackupSession {
   }
 
   /**
-   * Does `work` on a connection, and closes it after it.
+   * Runs `work` on a connection, and closes it afterwards.
    * @param systemKey DATABASE_SYSTEM_KEY, for work in the scope of all tenants
    */
   static async open<T>(
@@ -85,7 +85,7 @@ export class BackupSession {
     }
   }
 
-  /** Commits when `work` resolves. After a failure the session is of no more use: closing it rolls back. */
+  /** Commits when `work` resolves. After a failure the session cannot be used: closing it rolls back. */
   async transact<T>(
     mode: 'READ ONLY' | 'READ WRITE',
     work: () => Promise<T>,
@@ -105,7 +105,7 @@ export class BackupSession {
 
   /** Starts a COPY; the stream belongs to the caller until it has ended. */
   copy<Stream extends Submittable & EventEmitter>(stream: Stream): Stream {
-    // The reader or writer gets the error. After the session is closed there is none.
+    // The reader or writer of the stream gets the error. A closed session has neither.
     stream.on('error', () => undefined);
     return this.client.query(stream);
   }

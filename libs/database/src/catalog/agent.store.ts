@@ -99,8 +99,8 @@ export class AgentStore {
   constructor(private readonly catalog: CatalogClient) {}
 
   /**
-   * The tenant's own agents and the installed ones it may use, by slug, without their settings; its own hide those of the
-   * same slug.
+   * The tenant's own agents and the installed ones it may use, by slug, without their settings; its own hide installed ones with
+   * the same slug.
    */
   async list(tenantId: string): Promise<ListedAgent[]> {
     const [own, installed, names] = await Promise.all([
@@ -122,7 +122,7 @@ export class AgentStore {
   }
 
   /**
-   * A page of the same agents, by slug as JavaScript sorts. Reads no definition of the tenant's own agents, but of those that a
+   * A page of the same agents, by slug as JavaScript sorts. Reads no definition of the tenant's own agents, except agents that a
    * process of the last release has written.
    * @param slugs only these; unset = all
    */
@@ -180,7 +180,7 @@ export class AgentStore {
    * Like `find`. If there is no such agent, returns the one that the tenant has deleted last; its tasks still name it.
    */
   async findIncludingDeleted(tenantId: string, slugOrId: string): Promise<Agent | undefined> {
-    // Postgres has no text with U+0000, so nothing is called that.
+    // Postgres has no text with U+0000, so no agent has such a name.
     if (slugOrId.includes('\0')) return undefined;
     const id = isUuid(slugOrId) ? slugOrId : null;
     // The queries are always the same, so the duration does not reveal agents of other tenants.

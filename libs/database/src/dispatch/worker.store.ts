@@ -25,7 +25,7 @@ export interface WorkerProcess {
 /** The answer to a heartbeat: facts about this worker and the others. */
 interface Heartbeat {
   worker: WorkerProcess;
-  /** A worker can be the eldest if its last heartbeat is no older, in milliseconds, and its session has not ended. */
+  /** Maximum age of the last heartbeat of a worker that can be the oldest, in milliseconds. Its session has not ended either. */
   punctualMs: number;
   /** The same for a worker whose slots count, in milliseconds. */
   liveMs: number;

@@ -11,9 +11,9 @@ export interface PushReceiver {
 
 /** Whether a delivery to a receiver may be tried now. */
 export interface ReceiverTurn {
-  /** It has taken a delivery before. */
+  /** It has accepted a delivery before. */
   isConfirmed: boolean;
-  /** Tries in a row that it has not taken. 0 = none is known. */
+  /** Number of refused tries in a row. 0 = none is known. */
   failures: number;
   /** Time until it may be tried, in ms. 0 = now. */
   waitMs: number;
@@ -58,8 +58,9 @@ WHERE push_receivers.answered_at IS NULL AND push_receivers.failures < excluded.
 };
 
 /**
- * Receivers that have never taken a delivery of their tenant. All push configs of the tenant with such a receiver are tried like
- * one, so that a tenant cannot direct many requests at a server that wants none (docs/inside/adr/0053-receivers-that-never-answered.md).
+ * Receivers that have never accepted a delivery of their tenant. All push configs of the tenant with such a receiver are tried like
+ * one, so that a tenant cannot direct many requests at a server that refuses them
+ * (docs/inside/adr/0053-receivers-that-never-answered.md).
  */
 @Injectable()
 export class PushReceiverStore {
@@ -73,12 +74,12 @@ export class PushReceiverStore {
     return { isConfirmed, failures, waitMs: isConfirmed || hasTurn ? 0 : Math.ceil(waitMs) };
   }
 
-  /** It has taken a delivery: from now on each config is tried by itself. */
+  /** It has accepted a delivery: from now on each config is tried by itself. */
   async confirm({ tenantId, host }: PushReceiver): Promise<void> {
     await this.database.tenantQuery(tenantId, CONFIRM, [tenantId, host]);
   }
 
-  /** It has not taken a delivery. @param failures how many in a row, this one included @param pauseMs until the next */
+  /** It has refused a delivery. @param failures how many in a row, this one included @param pauseMs until the next */
   async refuse({ tenantId, host }: PushReceiver, failures: number, pauseMs: number): Promise<void> {
     await this.database.tenantQuery(tenantId, REFUSE, [tenantId, host, failures, pauseMs]);
   }

@@ -17,11 +17,11 @@ import { type NewStatus, statusEvent, statusNow, type TaskRow, TERMINAL_STATES }
 
 interface Cancel {
   tenantId: string;
-  /** Null = whichever agent the task belongs to. */
+  /** Null = any agent. */
   agentId: string | null;
   taskId: string;
   metadata?: object | undefined;
-  /** The task must be one of these; unset = whosever it is. */
+  /** The task must be one of these; unset = a task of any owner. */
   own?: OwnTasks | undefined;
   /** Who cancels; a record is written unless it is the owner. Unset = the platform cancels. */
   by?: Actor | undefined;
@@ -94,9 +94,9 @@ FROM held LEFT JOIN task ON true`,
 type Canceled = [changed: CanceledRow | undefined, row: TaskRow | undefined];
 
 /**
- * Compare-and-set to `canceled`, with its event; finishes the active run as canceled. A task with a log of any size
- * can be canceled, because only the bounded part that comes with its row is read.
- * @param agentId null = whichever agent the task belongs to
+ * Compare-and-set to `canceled`, with its event; finishes the active run as canceled. A task with a log of any size can be
+ * canceled, because only the bounded part that comes with its row is read.
+ * @param agentId null = any agent
  */
 export async function cancelTask(
   { database, reader }: Pick<TaskReads, 'database' | 'reader'>,

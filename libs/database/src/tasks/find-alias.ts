@@ -4,12 +4,12 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { clientKey, unownedClientKey } from './client-key.js';
 import type { TaskAlias } from './records.js';
 
-/** An id that a caller has chosen, and whose tasks it may name. */
+/** An id that a caller has chosen, and the owner of the task that it may name. */
 interface WantedAlias extends TaskAlias {
   tenantId: string;
   /** Unset: of any agent of the tenant; if several have such a task, the newest. */
   agentId?: string | undefined;
-  /** Who has chosen the id: this principal or, with `unowned`, a caller of an earlier release. */
+  /** The principal that has chosen the id. With `unowned`, also a caller of an earlier release. */
   own: OwnTasks;
 }
 

@@ -27,9 +27,10 @@ const SWEEP = {
 } satisfies Inputs<Sweep>;
 
 /**
- * Tasks that still ask when their time has come: they are working again, and the run that has asked waits for a slot as the next attempt.
- * `due` locks the task, and so decides between the time and an answer: whichever comes second finds the task changed. The run is changed
- * before its task: this statement may have begun before the run was written, and does not see it then. The next sweep does.
+ * Tasks whose question has expired without an answer: they are working again, and the run that has asked waits for a slot as the
+ * next attempt. `due` locks the task, and so decides between the time and an answer: whichever comes second finds the task changed.
+ * The run is changed before its task: this statement may have begun before the run was written, and does not see it then. The next
+ * sweep does.
  *
  * It has no name: it is planned for the tables as they are, not as they once were.
  */
@@ -61,7 +62,8 @@ SELECT tenant_id, id, context_id, last_sequence, push_configs FROM task`,
 );
 
 /**
- * Lets tasks of all tenants go on that ask and whose time has come, the oldest time first. Their runs wait for a slot then.
+ * Continues tasks of all tenants whose question has expired without an answer, the oldest time first. Their runs wait for a slot
+ * then.
  * @param limit how many at most
  */
 export async function wakeAsking(database: Database, limit: number): Promise<WokenTask[]> {

@@ -147,8 +147,8 @@ export class TenantStore {
   }
 
   /**
-   * The tenant is to be deleted. It is suspended for good. The log of the platform has one record of it: without this record the
-   * database deletes no record of the tenant.
+   * The tenant is to be deleted. It stays suspended. The log of the platform has one record of it: without this record the database
+   * deletes no record of the tenant.
    * @returns undefined if there is no such tenant
    */
   async markDeleting(slug: string, by: Actor): Promise<Tenant | undefined> {

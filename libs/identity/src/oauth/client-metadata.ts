@@ -1,8 +1,8 @@
 const DOCUMENT = 'client.json';
 
 /**
- * URL of the document that says who Baton is, beside the redirect URI. Authorization servers that take such URLs for client ids read
- * it there (OAuth Client ID Metadata Document). Undefined: only an https URL is one.
+ * URL of the document that identifies Baton, beside the redirect URI. Authorization servers that take such URLs for client ids read
+ * it there (OAuth Client ID Metadata Document). Undefined: it must be an https URL.
  */
 export function clientUrlOf(redirectUri: string): string | undefined {
   return redirectUri.startsWith('https:') ? new URL(DOCUMENT, redirectUri).href : undefined;

@@ -14,7 +14,7 @@ import { ACTION_RULES } from './bulk-actions.js';
 /** Tasks that are listed at once. */
 const PAGE = 100;
 
-/** What a search is for. */
+/** The criteria of a search. */
 export interface TaskMatch {
   tenantId: string;
   action: BulkAction;
@@ -29,11 +29,11 @@ export interface MatchedTasks {
   tasks: StoredTask[];
   /** How many were looked at. */
   searched: number;
-  /** Where to go on. Null: there are no more. */
+  /** Where the next search begins. Null: there are no more. */
   next: BulkCursor | null;
 }
 
-/** Finds the tasks that an operation on many tasks is for, the newest of each state first. */
+/** Finds the tasks of an operation on many tasks, the newest of each state first. */
 @Injectable()
 export class MatchingTasks {
   constructor(
@@ -74,7 +74,7 @@ export class MatchingTasks {
     after: BulkCursor['after'],
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { agentId, contextId, since, until, owner, parked } = filter;
-    // An open task may go on under way.
+    // The state of an open task may change meanwhile.
     const isOfOpenTasks = action === 'cancel' || action === 'resume';
     const ends = [
       ...(until === undefined ? [] : [Date.parse(until)]),
@@ -100,7 +100,7 @@ export class MatchingTasks {
     });
   }
 
-  /** Those of a page that fit what no index knows. */
+  /** The tasks of a page that match criteria without an index. */
   private async matching({ tenantId, filter, asOf }: TaskMatch, tasks: StoredTask[]): Promise<StoredTask[]> {
     const { error, version } = filter;
     const wanted = error?.toLowerCase();

@@ -91,7 +91,7 @@ export const otherShare = (name: string, version: number, share: number | undefi
     `version ${version} of "${name}" has ${share === undefined ? 'lost the label "next"' : `${share} % of new tasks`} now: read the agent again`,
   );
 
-/** Why a version with the label `next` does not lose it to what is wanted. Undefined: it would. */
+/** Why a version with the label `next` must not lose it. Undefined: it may. */
 export function keepsLabel(
   name: string,
   next: NextVersion | undefined,

@@ -25,13 +25,13 @@ export const undoesMetadata = (taskId: string, runId: string) => ({ [UNDOES]: { 
 export const hasOrigin = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
   metadata !== undefined && (CONTINUES in metadata || FORK in metadata || UNDOES in metadata);
 
-/** The failed task with which a task goes on. Undefined: it is no such task. */
+/** The failed task with which a task goes on. Undefined: it is another task. */
 export const continuedBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, CONTINUES);
 
 /** The task of which a task is a fork. Undefined: it is not a fork. */
 export const forkedFrom = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, FORK);
 
-/** The canceled task whose steps a task undoes. Undefined: it is no such task. */
+/** The canceled task whose steps a task undoes. Undefined: it is another task. */
 export const undoneBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, UNDOES);
 
 function namedIn({ metadata }: Pick<Task, 'metadata'>, key: string): string | undefined {

@@ -94,7 +94,7 @@ export class PushOperations {
     };
   }
 
-  /** Whether there is such a config makes no difference. */
+  /** A config that does not exist is not an error. */
   async delete(
     call: CallContext,
     { taskId: named, id }: DeleteTaskPushNotificationConfigRequest,
@@ -159,7 +159,7 @@ export class PushOperations {
         'This agent does not support push notifications: follow the task with a stream or read it with GetTask',
       );
     }
-    // The operations say so before; a send of a guest may ask for push, too.
+    // Other operations have refused guests before. A send of a guest may ask for push, too.
     if (principal.kind === 'guest')
       throw new ProtocolError('unauthenticated', 'a bearer token is required for push notifications');
   }

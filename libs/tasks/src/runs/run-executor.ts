@@ -498,7 +498,7 @@ function messageWithCause(error: unknown): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
-/** What `work` resolves with. Rejects when `cutOff` aborts; `late` then gets what comes after that. */
+/** The result of `work`. Rejects when `cutOff` aborts; `late` then gets what comes after that. */
 export function unlessCutOff<T>(
   work: Promise<T>,
   cutOff: AbortSignal,

@@ -52,7 +52,7 @@ export class RunJournal implements TurnJournal {
     return this.inOrder((position) => this.store.append(this.run, position, value, record));
   }
 
-  /** Where the task comes from stays. */
+  /** The entry about the origin of the task stays. */
   restart(value: unknown): Promise<void> {
     return this.inOrder(async (position) => {
       const kept = (await this.origin()) ? 1 : 0;

@@ -11,7 +11,7 @@ const MAX_LENGTH = 253;
 /** Characters that no host name has. `domainToASCII` would end the name there. */
 const FOREIGN = /[^\p{L}\p{M}\p{N}._\-[\]:]/u;
 
-/** The agent that a host name is to lead to. */
+/** The agent to bind a host name to. */
 export interface HostTarget {
   /** Slug of the tenant. */
   tenant: string;

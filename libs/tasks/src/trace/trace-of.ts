@@ -49,7 +49,7 @@ export function traceOf(material: TraceMaterial): TraceSpan[] {
     ...material.descendants.map((child) => childSpan(child, material.taskId, callers)),
     ...material.receivers.flatMap((receiver, i) => pushSpans(receiver, i, material)),
   ];
-  // What came with an import may have times that are none.
+  // Imported entries may have invalid times.
   return spans
     .filter(({ startedAt, endedAt }) => isTime(startedAt) && (endedAt === null || isTime(endedAt)))
     .toSorted((a, b) => Number(a.startedAt) - Number(b.startedAt));
@@ -108,8 +108,8 @@ const toolSpan = (
 });
 
 /**
- * A call without a result. It runs since its model has asked for it, or since the attempt that makes it now; it waits while its run
- * does, or for a person. A span that its task did not wait for ends with the task.
+ * A call without a result. It began when its model asked for it, or with the present attempt. It waits with its run, or for a
+ * person. A span that its task did not wait for ends with the task.
  */
 function openCallSpan(
   { call, tool, runId, at, waitsForApproval }: OpenCallRecord,
@@ -136,8 +136,8 @@ function openCallSpan(
 }
 
 /**
- * A step that has called a model or a tool: its calls stand for it. A step that is under way, or that has failed before a call, is
- * a span itself.
+ * A step that has called a model or a tool is shown by its calls. A step that is under way, or that has failed before a call, is a
+ * span itself.
  */
 const isShownByCalls = (
   { kind, endedAt, callId }: StepRecord,

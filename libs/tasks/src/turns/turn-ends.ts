@@ -60,10 +60,10 @@ export class TurnEnds {
   }
 
   /**
-   * Cancel a task and its children. One guarded statement makes the task `canceled`. Then a control message stops the
-   * runtime, wherever it runs; if that message is lost, the worker's next heartbeat notices. If this process dies
-   * before the children are canceled, the sweep cancels them.
-   * @param agentId null = whichever agent the task belongs to
+   * Cancel a task and its children. One guarded statement makes the task `canceled`. Then a control message stops the runtime,
+   * wherever it runs; if that message is lost, the worker's next heartbeat notices. If this process dies before the children are
+   * canceled, the sweep cancels them.
+   * @param agentId null = any agent
    * @param options.metadata keys merged into the task's metadata
    * @param options.own the task must be one of these; unset = whosever it is
    * @param options.by who cancels, for the audit log; unset = the platform does

@@ -11,8 +11,8 @@ import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 const LIMIT = 500;
 
 /**
- * Lets tasks go on that ask, and whose time has come before an answer: they are working again, and the run that has asked continues on
- * any worker. One worker does it for all (`SweepLeader`). Its callers see the event `working`, as after an answer.
+ * Continues tasks whose question has expired without an answer: they are working again, and the run that has asked continues on any
+ * worker. One worker does it for all (`SweepLeader`). Its callers see the event `working`, as after an answer.
  */
 @Injectable()
 export class UnansweredTasks extends RepeatedWork {

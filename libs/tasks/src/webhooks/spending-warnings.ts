@@ -8,8 +8,9 @@ import { SweepLeader } from '../core/sweep-leader.js';
 import { type WebhookNotice, WebhookNotices } from './webhook-notices.js';
 
 /**
- * Says that 80 % of a spending cap are used, once for each period: to the webhooks of the tenant, as an event of the type
- * `spending.warning`, and in the audit log. One worker does it for all (`SweepLeader`). A receiver that does not answer is tried again later.
+ * Reports that 80 % of a spending cap are used, once for each period: to the webhooks of the tenant, as an event of the type
+ * `spending.warning`, and in the audit log. One worker does it for all (`SweepLeader`). A receiver that does not answer is tried
+ * again later.
  */
 @Injectable()
 export class SpendingWarnings extends RepeatedWork {
@@ -31,7 +32,7 @@ export class SpendingWarnings extends RepeatedWork {
 
   private async noticeOf(warning: SpendingWarning): Promise<WebhookNotice> {
     const { tenantId, cap, usedBy, periodStart, usedMicros, notified } = warning;
-    // The same at each try: there is one record, and a receiver knows a repetition.
+    // The id is the same at each try: there is one record, and a receiver detects a repetition.
     const id = uuidOf(`${usedBy} ${periodStart}`, cap.id);
     await this.audit.write(tenantId, {
       id,

@@ -34,7 +34,7 @@ const TASK = textQuery('Only the events of this task: its id');
 type WebhookAnswer = z.infer<typeof webhookAnswer>;
 type WebhookWithSecret = z.infer<typeof webhookWithSecret>;
 
-/** A tenant's webhooks, for its administrators: a webhook gets the tasks of everybody in the tenant. */
+/** A tenant's webhooks, for its administrators: a webhook gets the tasks of all callers in the tenant. */
 @RequireScope('admin')
 @Controller('v1/webhooks')
 export class WebhooksController {

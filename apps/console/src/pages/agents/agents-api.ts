@@ -11,7 +11,7 @@ export type AgentWrite = TenantSchemas['AgentWrite'];
 
 const PAGE = 100;
 
-/** An agent, and the tag by which a write says which version it changes. */
+/** An agent, and its tag: a write names with it the version that it changes. */
 export const agentQuery = (name: string) =>
   queryOptions({
     queryKey: ['agents', name],

@@ -12,7 +12,7 @@ import { SimpleTable } from '../../components/simple-table';
 import { queueQuery } from './workers';
 import { COMMAND_LINE } from '../../command-line';
 
-/** What each class of runs is. */
+/** The explanation of each class of runs. */
 const CLASSES = {
   waiting: 'wait for a dispatch slot of their tenant or of the workers',
   backoff: 'wait after a crash of their worker',

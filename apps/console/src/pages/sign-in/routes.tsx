@@ -17,7 +17,7 @@ const signInRoute = createRoute({
   component: SignInPage,
 });
 
-/** Where the OpenID provider leads back to. */
+/** The redirect URI of the OpenID provider. */
 const signedInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/signed-in',

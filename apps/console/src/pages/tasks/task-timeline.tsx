@@ -23,7 +23,7 @@ const ENTRY_PX = 56;
 /** A row of the log: an entry, or how many events are not shown. */
 type Row = Entry | { gone: number };
 
-/** The log of the task. The message with which it begins is always there. */
+/** The log of the task. Its first message is always shown. */
 export function Timeline({ task, log }: { task: Task; log: TaskLog }) {
   const { events, first, times } = log;
   const messages = useMemo(() => sentMessages<Message>(task), [task]);

@@ -12,7 +12,7 @@ import { type CallerScope, useCaller } from '../../session/caller';
 
 const COLOURS = { active: 'green', expired: 'gray', revoked: 'red' } as const;
 
-/** What each scope lets a token do, in the order of the form. */
+/** The rights of each scope, in the order of the form. */
 const SCOPES: readonly [CallerScope, string][] = [
   ['agents:call', 'send messages, see and cancel its own tasks'],
   ['tasks:read', 'see the tasks of all callers'],

@@ -2,7 +2,7 @@ import type { TenantSchemas } from '@baton/contract';
 
 export type Key = TenantSchemas['Usage']['by'];
 
-/** What usage is summed up by. */
+/** The groupings of usage. */
 export const KEYS: Readonly<Record<Key, string>> = {
   day: 'Day (UTC)',
   agent: 'Agent',
@@ -19,7 +19,7 @@ export const PERIODS: ReadonlyMap<number, string> = new Map([
   [365, 'Last year'],
 ]);
 
-/** What the page shows. It is in the URL, so the link can be shared. */
+/** The choices of the page. They are in the URL, so the link can be shared. */
 export interface UsageView {
   by?: Key;
   days?: number;

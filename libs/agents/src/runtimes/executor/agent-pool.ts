@@ -73,7 +73,7 @@ export class AgentPool {
     this.opening += 1;
     try {
       let process = alone ? await this.startAlone(signal) : await this.choose(signal);
-      // It was ended a moment ago, because another tenant waits for its slot.
+      // The process was ended a moment ago, because another tenant waits for its slot.
       while (process && !process.isOpen) process = await this.choose(signal);
       const stream = process?.open(request, ids, ports);
       // The process ends with its only turn.

@@ -79,7 +79,7 @@ export function missingSandbox({
   return problem;
 }
 
-/** Those of the files that agents can read although they have a sandbox, because they are in a folder of theirs. */
+/** Files that agents can read in spite of the sandbox, because they are in a folder of an agent. */
 export function filesInReach(files: readonly string[], settings: SandboxSettings): string[] {
   const folders = [...readableFolders(settings), ...settings.executorWrite].flatMap(realPath);
   return files.filter((file) =>
@@ -89,7 +89,7 @@ export function filesInReach(files: readonly string[], settings: SandboxSettings
   );
 }
 
-/** None if there is no such file. */
+/** Empty if there is no such file. */
 function realPath(path: string): string[] {
   try {
     return [realpathSync(path)];

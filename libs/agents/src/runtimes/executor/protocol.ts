@@ -64,7 +64,7 @@ export interface TurnRequest {
   compensating?: Compensating;
   /** Replay the steps and end the code at the first step that is not recorded: nothing is run, stored or asked for. */
   isReplay?: true;
-  /** JSON of what the execution before has given to `continueAs`. Absent: there was none. */
+  /** JSON of the state that the last execution has passed to `continueAs`. Absent: there was none. */
   lastState?: string;
 }
 

@@ -165,7 +165,7 @@ export type StepReply =
       result?: string;
       /** For a call of a model or a tool: a person is asked next. */
       asks?: true;
-      /** A call of a model or a tool has failed for good. The process ends the step then. */
+      /** A call of a model or a tool has failed permanently. The process ends the step then. */
       failed?: StepFailure;
     }
   | { error: StepFailure };

@@ -103,7 +103,7 @@ interface Begun extends EntryHead {
   start?: number;
   /** For a question: `metadata` and `configuration` of the request that began the execution. */
   details?: DetailsJson;
-  /** The outcome of the try before was unknown, and this has decided to repeat it. */
+  /** What decided to repeat the last try, whose outcome was unknown. */
   decision?: OutcomeDecision;
   /** It can be undone. Releases up to 0.2 do not write it. */
   compensates?: true;
@@ -112,7 +112,7 @@ interface Begun extends EntryHead {
 interface Failed extends EntryHead {
   event: 'failed';
   error: StepFailure;
-  /** `verified`: not the step has failed, but the look at its unknown outcome. */
+  /** `verified`: the step has not failed, but `verify` of its unknown outcome has. */
   decision?: OutcomeDecision;
   /** When it is tried again, in ms since 1970. */
   until: number;
@@ -127,7 +127,7 @@ interface Ended extends EntryHead {
   answer?: number;
   /** For a question: `metadata` and `configuration` of the answer's request. Journals of releases up to 0.2 do not have it. */
   details?: DetailsJson;
-  /** The outcome of a try was unknown, and this has decided that the step has ended. */
+  /** What decided that the step has ended, as the outcome of a try was unknown. */
   decision?: OutcomeDecision;
 }
 
@@ -149,13 +149,13 @@ interface OutcomeAnswered extends EntryHead {
   event: 'answered';
   /** The content of the caller's message. */
   answer: OutcomeAnswer;
-  /** Of a call of a model or a tool. Unset: the message decides nothing. */
+  /** The decision about a call of a model or a tool. Unset: the message has none. */
   decision?: Decision;
   /** About the questions of the server of a tool. */
   decisions?: Decision[];
 }
 
-/** A call of a tool that must not be repeated without a person's word is sent next. */
+/** A call of a tool that must not be repeated without a person's approval is sent next. */
 interface ToolSent extends EntryHead {
   event: 'sent';
 }
@@ -242,12 +242,12 @@ interface OpenStep extends RecordedStep {
   expiresAt?: string;
   /** The input to which a person has changed it before it was sent. */
   input?: unknown;
-  /** What its server goes on with, and a person's answer to the last questions of the server. */
+  /** The state of the call at its server, and a person's answer to the last questions of the server. */
   remote?: StoredRemoteCall;
   answered?: ApprovalAnswer;
   /** The last question: questions of the server, or a sign-in. */
   asking?: Pick<OutcomeAsked, 'questions' | 'forms' | 'signIn'>;
-  /** For a call of a model: the cap that a person was asked about last, and how often one was asked. */
+  /** For a call of a model: the cap that a person was asked about last, and the number of such questions. */
   cap?: CapQuestion;
   capsAsked?: number;
   /** The next question to a person, and why the last answer was invalid. */
@@ -309,7 +309,7 @@ export class TurnSteps {
     return steps;
   }
 
-  /** JSON of what the execution before has given to `continueAs`. */
+  /** JSON of the state that the last execution has passed to `continueAs`. */
   get lastState(): string | undefined {
     return this.continued?.state;
   }
@@ -345,7 +345,8 @@ export class TurnSteps {
 
   /**
    * Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends.
-   * @param on `piece` is called with the text of a model as it arrives, if the process wants it, and `say` with what a call of a tool says
+   * @param on `piece` is called with the text of a model as it arrives, if the process wants it, and `say` with the progress of a
+   * call of a tool
    */
   async take(message: StepMessage, signal: AbortSignal, on: StepListeners = {}): Promise<TakenReply> {
     switch (message.op) {
@@ -440,7 +441,7 @@ export class TurnSteps {
     return undone.length >= this.compensating.steps.length;
   }
 
-  /** The end of a task that has undone the steps of a canceled one. Undefined: it is no such task. */
+  /** The end of a task that has undone the steps of a canceled task. Undefined: it is another task. */
   undoneOutput(): AgentOutput | undefined {
     const { canceled, steps, unknown = [] } = this.compensating ?? {};
     if (!canceled || !steps) return undefined;
@@ -502,8 +503,8 @@ export class TurnSteps {
   }
 
   /**
-   * Looks at the calls of tools that servers go on with, if the code waits for nothing else but times. Neither the code runs for that, nor is a
-   * server opened. Throws a `Suspension` if the servers still work.
+   * Checks the calls of tools that servers work on, if the code waits for nothing else but times. It neither runs the code nor
+   * starts a server. Throws a `Suspension` if the servers still work.
    */
   async *waitOn(signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const { turn, ports } = this;
@@ -918,7 +919,7 @@ export class TurnSteps {
     return { asks: true };
   }
 
-  /** Stores what the server of a call goes on with. A cancel of the task finds it there. */
+  /** Stores the state of a call at its server. A cancel of the task finds it there. */
   private async keepRemote(step: OpenStep, stored: StoredRemoteCall): Promise<void> {
     if (stored.remote.task && !step.remote?.remote.task) await this.turn.journal.noteRemoteCall();
     const call = this.callIdOf(step);
@@ -1087,7 +1088,7 @@ function withoutStored<Message extends { result?: string }>(message: Message, { 
   return called?.kind === 'result' ? (rest as Message) : message;
 }
 
-/** What the process gets of a step. */
+/** The part of a step that the process gets. */
 function recordOf(step: OpenStep): RecordedStep {
   const { id, name, nth, kind, alone, attempts, failures, isUnknown, answer, until, asked, ended } = step;
   const record = { id, name, nth, kind, alone, attempts, failures };
@@ -1124,7 +1125,10 @@ function openQuestion(entries: readonly { value: StepEntry }[]): number | undefi
   return last !== undefined && open.has(last) ? last : [...open][0];
 }
 
-/** JSON of the answer of a model, or of the result of a tool. @param ended JSON of what its process has said about it: that it is not of its schema */
+/**
+ * JSON of the answer of a model, or of the result of a tool. @param ended JSON of the report of its process: the answer does not
+ * match its schema
+ */
 function resultFrom(called: ModelStep | MadeCall, ended: string | undefined): string {
   if (called.kind === 'result') return resultOf(called);
   // oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
@@ -1132,7 +1136,7 @@ function resultFrom(called: ModelStep | MadeCall, ended: string | undefined): st
   return JSON.stringify({ ...modelAnswer(called), ...problem });
 }
 
-/** Throws AgentError for a value that is no part. */
+/** Throws AgentError for a value that is not a part. */
 function partsOf(question: unknown[]): Part[] {
   try {
     const { parts } = Message.fromJSON({ parts: question });

@@ -32,7 +32,7 @@ export interface ToolStep {
   isSent: boolean;
   /** The input to which a person has changed it before it was sent. */
   input: unknown;
-  /** What its server goes on with. */
+  /** The state of the call at its server. */
   kept: RemoteCall | undefined;
   /** The answer of a person to the last question of the server. */
   answer: ApprovalAnswer | undefined;
@@ -42,7 +42,7 @@ export interface ToolStep {
   expiresAt: string | undefined;
 }
 
-/** What the server of a call goes on with, and the settings of the server as the code has written them. */
+/** The state of a call at its server, and the settings of the server as the code has written them. */
 export interface StoredRemoteCall {
   remote: RemoteCall;
   settings: unknown;
@@ -61,14 +61,14 @@ interface CodeCallOptions extends Pick<UsedTools, 'servers'> {
   question: () => ApprovalRequest;
 }
 
-/** What a call of a tool stores while it is made. */
+/** The records that a call of a tool stores while it is made. */
 export interface ToolCallPorts {
   signal: AbortSignal;
   /** The call is sent next. Without a result its outcome is unknown from then on. */
   onSend: () => Promise<void>;
   /** It was not sent: the server wants a sign-in first. */
   onRefused: () => Promise<void>;
-  /** Stores what the server goes on with, and the settings of the server. */
+  /** Stores the state of the call at its server, and the settings of the server. */
   keepRemote: (stored: StoredRemoteCall) => Promise<void>;
   /** Publishes the progress that the server reports. */
   say: (output: AgentOutput) => void;
@@ -286,7 +286,7 @@ const nameOf = (server: unknown): unknown => (server as { name?: unknown } | nul
 /** The result of a call that was made, for its process. */
 export const resultOf = ({ result }: MadeCall): string => JSON.stringify(forCode(result));
 
-/** What the code reads of a result. */
+/** The part of a result that the code reads. */
 const forCode = ({ ok, content, text, files }: ToolResult): object => ({
   ok,
   content,

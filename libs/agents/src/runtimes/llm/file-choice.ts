@@ -1,11 +1,11 @@
 import { type FileForms, type ShownFile, typeOf } from './tool-files.js';
 import type { ToolResult } from './tools/tool-sources.js';
 
-/** Maximum size of a file for a model. Anthropic takes 5 MB in Base64, the others take more. */
+/** Maximum size of a file for a model. Anthropic accepts 5 MB in Base64, the others more. */
 const MAX_FILE_CHARACTERS = 5_000_000;
-/** Maximum size of the files of one request in Base64: Google takes requests of 20 MB, and a worker holds several. */
+/** Maximum size of the files of one request in Base64: Google accepts requests of 20 MB, and a worker holds several. */
 const MAX_CHARACTERS = 8_000_000;
-/** Anthropic takes only small images if a request has more. */
+/** With more images in a request, Anthropic accepts only small ones. */
 const MAX_FILES = 20;
 
 /** Chooses the files that a model is shown in one request, the newest first. */

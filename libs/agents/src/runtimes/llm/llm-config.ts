@@ -133,7 +133,7 @@ const MAX_FALLBACKS = 5;
 export const llmConfigSchema = z
   .strictObject({
     ...modelFields,
-    /** Models that are asked in this order if the one before is overloaded or out of reach. None of `model`'s settings is theirs. */
+    /** Models that are called in this order if the previous one is overloaded or unreachable. They have no settings of `model`. */
     fallback: z
       .array(fallbackModel, 'must be a list of {model, …}')
       .max(MAX_FALLBACKS, `must have at most ${MAX_FALLBACKS} models`)
@@ -182,21 +182,21 @@ export const llmConfigSchema = z
       .strictObject({
         /** Guests of a public host may approve the calls of their own tasks. */
         guests: z.boolean('must be true or false').prefault(false),
-        /** `anybody`: every caller who may answer. `other`: every one of them but the owner of the task. */
+        /** `anybody`: every caller that may answer. `other`: every such caller but the owner of the task. */
         by: z.enum(['anybody', 'other'], 'must be "anybody" or "other"').prefault('anybody'),
         /** After this time a call counts as refused; left out = never. */
         expires: durationText.optional(),
       })
       .prefault({}),
-    /** Other agents that this one may ask. */
+    /** Other agents that this agent may call. */
     agents: callees.prefault([]),
     delegation: delegation.prefault({}),
   })
   .superRefine(checkModel);
 
 /**
- * The settings of an llm agent that is saved: with the rules of its model. An agent that was saved before a rule was
- * known goes on to run.
+ * The settings of an llm agent that is saved: with the rules of its model. An agent that was saved before a rule existed still
+ * runs.
  */
 export const savedLlmConfigSchema = llmConfigSchema.superRefine((config, context) => {
   for (const [i, settings] of [config, ...config.fallback].entries()) {

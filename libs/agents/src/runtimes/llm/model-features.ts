@@ -24,7 +24,7 @@ interface ModelRow extends ModelFeatures {
   name: RegExp;
 }
 
-/** The first row that matches counts. A name that no row knows is taken as one of the newest models. */
+/** The first row that matches counts. A name without a row counts as one of the newest models. */
 const MODELS: readonly ModelRow[] = [
   { provider: 'openai', name: /(^|\/)(gpt-3|gpt-4|chatgpt)/, reasoning: 'none', sampling: true },
   { provider: 'openai', name: /(^|\/)gpt-5(\.\d+)?-chat/, reasoning: 'none', sampling: true },
@@ -57,7 +57,7 @@ const MODELS: readonly ModelRow[] = [
   },
   { provider: 'anthropic', name: /claude-(opus|sonnet|haiku)-4[-.]6/, reasoning: 'adaptive', sampling: true },
   { provider: 'anthropic', name: /claude-/, reasoning: 'adaptive', sampling: false },
-  // Models of others behind an interface like Anthropic's.
+  // Models of other providers behind an interface like Anthropic's.
   { provider: 'anthropic', name: /./, reasoning: 'budget', sampling: true },
 
   {
@@ -101,13 +101,13 @@ interface ModelSettings {
   maxOutputTokens?: number | undefined;
 }
 
-/** A setting that the model does not take. */
+/** A setting that the model does not accept. */
 interface RefusedSetting {
   field: keyof ModelSettings;
   message: string;
 }
 
-/** Settings that a model does not take, each with the remedy. */
+/** Settings that a model does not accept, each with the remedy. */
 export function refusedSettings(provider: string, name: string, settings: ModelSettings): RefusedSetting[] {
   const { reasoning, temperature, topP, maxOutputTokens } = settings;
   const features = featuresOf(provider, name);

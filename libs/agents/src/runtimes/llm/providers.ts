@@ -252,7 +252,7 @@ function optionsOf(
           // The provider stores nothing.
           store: false,
           strictJsonSchema: false,
-          // The SDK takes names that it does not know for models without reasoning.
+          // The SDK treats unknown names as models without reasoning.
           ...(effort && { reasoningEffort: effort, reasoningSummary: 'auto', forceReasoning: true }),
         },
       };

@@ -1,4 +1,4 @@
 import { AgentFailure } from './agent-failure.js';
 
-/** A provider takes no request of this size. A shorter conversation may fit. */
+/** A provider refuses a request of this size. A shorter conversation may fit. */
 export class RequestTooLarge extends AgentFailure {}

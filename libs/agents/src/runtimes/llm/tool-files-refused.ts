@@ -1,4 +1,4 @@
 import { AgentFailure } from './agent-failure.js';
 
-/** A provider takes no request with the files of tools that it has. Without them it may. */
+/** A provider refuses a request with its files of tools. It may accept the request without them. */
 export class ToolFilesRefused extends AgentFailure {}

@@ -7,7 +7,7 @@ import { UnfitAnswer } from './unfit-answer.js';
 /** Statuses that a proxy or gateway before the agent may answer with. Their body is not an A2A answer. */
 const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
 
-/** How much of an answer that is not A2A is read, in bytes and in ms. */
+/** Limits for reading an answer that is not A2A, in bytes and in ms. */
 const MAX_READ_BYTES = 16 * 1024;
 /** Maximum length in an error, in characters. */
 const MAX_SAID = 200;

@@ -196,7 +196,10 @@ const offered = ({ name, description = '', inputSchema }: ModelTool): ModelTool 
   inputSchema,
 });
 
-/** Where an answer keeps what its provider wants back with the whole message: the parts of the AI SDK have options, messages have not. */
+/**
+ * Where an answer keeps the data that its provider wants back with the whole message: in the AI SDK, parts have options, and
+ * messages have none.
+ */
 const OF_MESSAGE = 'batonMessage';
 
 /** Bytes become Base64. */
@@ -348,7 +351,7 @@ class SdkParts {
     this.send({ type: `${kind}-delta`, id: this.open.at(-1)?.id, delta: text });
   }
 
-  /** Sends what has not come in pieces. The end of each part has what the provider wants back. */
+  /** Sends the parts that did not come in pieces. The end of each part has the data that the provider wants back. */
   end(content: readonly ModelPart[]): void {
     if (this.isClosed) return;
     const streamed = this.open.length > 0;

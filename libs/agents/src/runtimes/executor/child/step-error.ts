@@ -1,6 +1,6 @@
 import { type StepFailure } from '../step-protocol.js';
 
-/** A step has failed for good: the same error in every attempt. `cause` has name, message, `code` and `data` of the thrown error. */
+/** A step has failed permanently: the same error in every attempt. `cause` has name, message, `code` and `data` of the thrown error. */
 export class StepError extends Error {
   override readonly name: string = 'StepError';
 

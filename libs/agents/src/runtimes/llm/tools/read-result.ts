@@ -5,7 +5,7 @@ import type { AgentTool, ToolResult } from './tool-sources.js';
 
 /** Maximum characters of one page. */
 const PAGE = 20_000;
-/** Characters that are shown before a text that was found. */
+/** Characters that are shown before a match. */
 const BEFORE = 200;
 
 interface Arguments {

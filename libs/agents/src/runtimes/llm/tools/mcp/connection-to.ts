@@ -6,9 +6,9 @@ import { ModernConnection } from './modern-connection.js';
 import type { ServerEra } from './server-connection.js';
 
 /**
- * The way to a server in the protocol that it speaks. Servers of earlier revisions are mostly connected with their first request. Rejects with
- * an Error that `whyUnusable` explains.
- * @param known what it spoke before; undefined: that is not known
+ * A connection to a server in the revision that it supports. Servers of earlier revisions are mostly connected with their first
+ * request. Rejects with an Error that `whyUnusable` explains.
+ * @param known its revision at the last connection; undefined: unknown
  * @param onError called with errors outside of calls
  */
 export async function connectionTo(
@@ -33,7 +33,7 @@ export async function connectionTo(
   } catch (error) {
     await connection.close();
     signal.throwIfAborted();
-    // A server that was too busy to say what it speaks has now refused the handshake of earlier revisions.
+    // A server that was too busy to name its revisions has now refused the handshake of earlier revisions.
     if (isTransient(error) || (error instanceof McpFailure && error.kind === 'silent')) throw error;
     if ((await newer.discover(signal, true)) === 'modern') return newer;
     throw error;

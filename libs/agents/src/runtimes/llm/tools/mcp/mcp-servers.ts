@@ -56,7 +56,7 @@ interface OpenServer {
   connection: McpConnection | ModernConnection;
   /** The turn has ended. Never rejects. */
   close: () => Promise<void>;
-  /** What the model must know of the server in this turn. */
+  /** The notes about the server for the model in this turn. */
   note: string | undefined;
   /** For a server with `oauth`. */
   signedIn: SignedInFetch | undefined;
@@ -138,7 +138,7 @@ async function openServer(
   } catch (error) {
     await close?.();
     signal.throwIfAborted();
-    // The next turn asks again what it speaks.
+    // The next turn asks for its revisions again.
     if ('url' in config && !isTransient(error)) eras.forget(tenantId, config.url);
     // The agent may work without an optional server, but its caller can sign in.
     if (signedIn?.needed?.isCallers) throw signedIn.needed;
@@ -157,7 +157,7 @@ const lostState = (server: string): string =>
   `The tool server "${server}" has just been started. What it held of earlier messages, such as open pages or sign-ins, is gone.`;
 
 /**
- * Looks at the task of a call without opening all servers.
+ * Polls the task of a call without opening all servers.
  * @returns undefined: it has ended, it asks, or its server is no longer in the settings
  */
 export async function pollCall(
@@ -261,7 +261,7 @@ function watched(context: ToolCallContext): { context: ToolCallContext; lost: Se
   return { context: { ...context, keep: kept }, lost };
 }
 
-/** What the model reads of a result of a server, and the resources that it may read there. */
+/** The part of a server's result that the model reads, and the resources that it may read there. */
 function outputOf(
   name: string,
   result: unknown,

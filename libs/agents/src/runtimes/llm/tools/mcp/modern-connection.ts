@@ -108,9 +108,10 @@ export class ModernConnection implements ServerConnection {
   constructor(private readonly options: ModernConnectionOptions) {}
 
   /**
-   * Asks what the server speaks.
+   * Asks for the server's revisions.
    * @param isKnown it spoke this revision before: a failure that may pass is no answer
-   * @returns `unsure`: it has not answered. It may be a server of an earlier revision that does not answer what it does not know, or busy
+   * @returns `unsure`: it has not answered. It may be a server of an earlier revision that does not answer what it does not know,
+   * or busy
    */
   async discover(signal: AbortSignal, isKnown = false): Promise<'modern' | 'older' | 'unsure'> {
     const { connectTimeout } = this.options;

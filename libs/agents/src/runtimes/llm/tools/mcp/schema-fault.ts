@@ -12,7 +12,7 @@ const MAX_QUOTED = 60;
  * Why a provider would refuse a schema, wherever in it: a type that JSON Schema does not have, a pattern that is no regular
  * expression, or a `$ref` that leads nowhere. One such tool would fail every request of its agent. It takes linear time.
  * @param schema not deeper and larger than `schemaExcess` allows
- * @returns a clause that goes on after "an input schema"
+ * @returns a clause that follows "an input schema"
  */
 export function schemaFault(schema: JsonSchema): string | undefined {
   const open: unknown[] = [schema];
