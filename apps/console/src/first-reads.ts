@@ -1,5 +1,5 @@
-// A file of its own that runs while the other code of the page is still on its way: it asks for what the page shows first, so that
-// the answers are there when the code is. It imports nothing: what it imported would have to come first.
+// A file of its own that runs while the other code of the page is still on its way: it sends the first requests of the page, so
+// that the answers arrive with the code. It imports nothing: an import would delay it.
 
 declare global {
   interface Window {
@@ -8,7 +8,7 @@ declare global {
   }
 }
 
-/** An answer that the page has not taken by then, because it had asked itself before, is dropped. */
+/** An answer that the page has not read by then is dropped: the page has sent the request itself. */
 const UNUSED_MS = 5_000;
 
 const metaOf = (name: string): string | undefined =>
@@ -66,7 +66,7 @@ if (token !== undefined) {
   for (const below of firstPaths()) {
     const path = base + below;
     const ask = (): Promise<Response> => fetch(path, { headers: { authorization } });
-    // To read a large trace takes the server longer: who has signed in comes first.
+    // Reading a large trace takes the server longer: the request for the caller is first.
     const read = below.endsWith('/trace') && reads[0] ? reads[0][1].then(ask) : ask();
     // The page that takes the answer reports the failure.
     read.catch(() => undefined);

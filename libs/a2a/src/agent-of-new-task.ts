@@ -1,8 +1,8 @@
 import type { Agent, AgentLabel } from './agent.js';
 
 /**
- * The agent as a new task begins with it: its stable version, or `next`. It is the same at each try for the same id. The last digits
- * of an id are random, in each version of UUIDs.
+ * The version of an agent for a new task: its stable version, or `next`. It is the same at each try for the same id. The last
+ * digits of an id are random, in each version of UUIDs.
  * @param chosen the label that the caller has asked for
  */
 export function agentOfNewTask(agent: Agent, taskId: string, chosen?: AgentLabel): Agent {

@@ -10,9 +10,9 @@ export interface TokenCount {
 export interface SpentTokens extends TokenCount {
   /** `provider/model` */
   model: string;
-  /** Those of the input tokens that came from the provider's cache. */
+  /** Input tokens that came from the provider's cache. */
   cachedInputTokens: number;
-  /** Those that the provider has written into its cache. Unset: none. */
+  /** Input tokens that the provider has written into its cache. Unset: none. */
   cacheWriteTokens?: number;
 }
 

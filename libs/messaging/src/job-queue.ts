@@ -205,7 +205,7 @@ class QueueWorker {
   }
 }
 
-/** BullMQ asks for the next job again at once when the server refuses it: a busy loop, were it not for this. */
+/** BullMQ asks for the next job again at once when the server refuses it. Without this pause that is a busy loop. */
 function paceRetries(backend: Pick<IQueueBackend, 'moveToActive'>): void {
   const moveToActive = backend.moveToActive.bind(backend);
   backend.moveToActive = async (...request): Promise<unknown[]> => {

@@ -112,7 +112,7 @@ export class GrpcReply implements CallReply {
     this.close();
   }
 
-  /** What grpc-js keeps to itself. */
+  /** Private members of grpc-js. */
   private get stream(): ServerHttp2Stream | undefined {
     const { nextCall } = this.call as unknown as { nextCall?: { stream?: ServerHttp2Stream } };
     return nextCall?.stream;

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { CallTurns } from '../http/call-turns.js';
 import type { Connection } from '../http/connection.js';
 
-/** So many new calls in a turn of the event loop end the reading of connections in this turn. */
+/** After this many new calls in a turn of the event loop, connections are not read any more in this turn. */
 const CALLS_A_READ = 32;
 /** Maximum resets of a peer within `WINDOW_MS`, as a multiple of the calls that it may have open. A peer that leaves resets them once. */
 const RESETS = 2;
@@ -15,7 +15,7 @@ const BYTES_WITHOUT_CALL = 262_144;
 const LOOK_MS = 50;
 const LOG_EVERY_MS = 10_000;
 
-/** What a session's peer has reset. */
+/** Resets of a session's peer. */
 interface Resets {
   count: number;
   /** End of the window, by `performance.now()`. */
@@ -40,10 +40,10 @@ interface GrpcSessionsOptions {
 }
 
 /**
- * Bounds what the sessions of HTTP/2 below grpc-js bring. One read of a connection (64 KiB) may have a thousand calls, each reset at once
- * ("rapid reset", CVE-2023-44487), so that the limit of open calls never holds; and libuv reads a connection up to 32 times before it looks
- * at others. So connections are not read on while many calls have come in, or wait for their turns, and a session whose peer resets
- * too many is closed.
+ * Bounds calls and bytes of the HTTP/2 sessions below grpc-js. One read of a connection (64 KiB) may have a thousand calls, each
+ * reset at once ("rapid reset", CVE-2023-44487), so that the limit of open calls never holds; and libuv reads a connection up to 32
+ * times before it looks at others. So connections are not read on while many calls have come in, or wait for their turns, and a
+ * session whose peer resets too many is closed.
  */
 export class GrpcSessions {
   private calls = 0;
@@ -158,7 +158,7 @@ export class GrpcSessions {
   };
 }
 
-/** What grpc-js keeps to itself. `grpc-sessions.spec.ts` fails if a new version has other members. */
+/** Private members of grpc-js. `grpc-sessions.spec.ts` fails if a new version has other members. */
 const http2ServersOf = (server: Server): Iterable<Http2Server> =>
   (server as unknown as { http2Servers: Map<Http2Server, unknown> }).http2Servers.keys();
 

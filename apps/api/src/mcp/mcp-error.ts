@@ -18,7 +18,7 @@ const OWN = {
   foreignOrigin: { code: -32600, http: 403 },
 } as const;
 
-/** What the log and the metrics call them. */
+/** Their names in the log and the metrics. */
 const KINDS: Partial<Record<keyof typeof OWN, ErrorKind>> = {
   unknownMethod: 'method-not-found',
   unknownTool: 'agent-not-found',
@@ -101,7 +101,7 @@ export function encodeMcpError(failure: ProtocolError): { http: number; error: E
   return { http: IN_BODY.has(kind) ? 200 : http, error: { code: CODES[kind] ?? http, message, data } };
 }
 
-/** What the model that calls a tool can correct. It reads the results of tools, and no errors of the protocol. */
+/** Errors that the model that calls a tool can correct. It reads the results of tools, and no errors of the protocol. */
 const OF_THE_CALL: ReadonlySet<ErrorKind> = new Set([
   'invalid-params',
   'content-type-not-supported',
@@ -114,6 +114,6 @@ const OF_THE_CALL: ReadonlySet<ErrorKind> = new Set([
   'extension-required',
 ]);
 
-/** Whether an error of a tool is a result that says so, and not an error of the protocol. */
+/** Whether an error of a tool is a result with `isError`, and not an error of the protocol. */
 export const isForTheModel = (failure: unknown): failure is ProtocolError =>
   failure instanceof ProtocolError && !(failure instanceof McpError) && OF_THE_CALL.has(failure.kind);

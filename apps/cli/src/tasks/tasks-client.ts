@@ -26,7 +26,7 @@ export class TasksClient {
     );
   }
 
-  /** What tasks have done outside of Baton. @param max how many are wanted, at least */
+  /** Effects of tasks outside of Baton. @param max how many are wanted, at least */
   effects(filter: EffectQuery, max: number): Promise<TenantSchemas['Effect'][]> {
     return listAll(
       (page) => this.api.GET('/v1/effects', { params: { query: { ...filter, ...page } } }),

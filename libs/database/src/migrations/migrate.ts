@@ -28,7 +28,7 @@ export interface MigrateOptions extends Partial<MigrationOptions> {
 interface MigrationSet {
   folder: string;
   all: Migration[];
-  /** Those that the database does not have. */
+  /** Migrations that the database does not have. */
   pending: Migration[];
   /** Migrations that were begun and not finished: their process died, or they failed. */
   unfinished: Migration[];
@@ -48,11 +48,10 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
   AND (classid::bigint << 32) + objid::bigint = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 /**
- * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own
- * table as `prisma migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it.
- * After a failure or crash the next call goes on where this one stopped. Then it mends times that an earlier release has stored
- * wrongly (`mendShiftedTimes`). A database without tenants then has the guard of its audit log (`guardAuditIfUnused`), and asks
- * for the `systemKey`.
+ * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own table as `prisma
+ * migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it. After a failure or crash the
+ * next call goes on where this one stopped. Then it corrects times that an earlier release has stored wrongly (`mendShiftedTimes`).
+ * A database without tenants then has the guard of its audit log (`guardAuditIfUnused`), and asks for the `systemKey`.
  * @returns the names of the migrations applied
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {

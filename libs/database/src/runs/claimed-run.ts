@@ -16,7 +16,7 @@ import {
 } from '../tasks/task-row.js';
 import type { RunError } from './run-error.js';
 
-// Three statements give a run to a worker: `CLAIM`, `PICK_UP`, and `READ_CLAIMED` for a task that has more than its first message.
+// Three statements give a run to a worker: `CLAIM`, `READ_EAGER_RUNS`, and `READ_CLAIMED` for a task that has more than its first message.
 // They select the same columns, and `claimedRun` makes the answer of all of them. They differ in where the content of the task
 // comes from: it is the first message, or `TaskReader` reads it.
 

@@ -52,7 +52,7 @@ export interface WantedArtifacts {
   artifactId?: string | undefined;
   /** About how large a page is, in bytes of JSON; default 1 MiB. */
   bytes?: number;
-  /** The caller has taken the bytes. Its turns are those of the call. */
+  /** The memory that the caller has taken the bytes from. Large work takes the turns of the call. */
   memory?: ReadMemory | undefined;
 }
 
@@ -222,7 +222,7 @@ export class TaskReader {
 const historyCut = ({ messages, isWhole }: { messages: Message[]; isWhole: boolean }): Truncation =>
   isWhole ? {} : { historyMessages: messages.length };
 
-/** What never changes of a task's row, and its size. */
+/** The columns of a task's row that never change, and its size. */
 export type TaskHead = Pick<
   TaskRow,
   | 'id'

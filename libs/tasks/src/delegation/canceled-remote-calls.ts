@@ -11,7 +11,7 @@ import { SweepLeader } from '../core/sweep-leader.js';
 
 /** Tasks at a time. Each may call up to 16 servers. */
 const LIMIT = 20;
-/** A task whose servers were not told is taken again after this time, in ms: longer than it takes to tell them. */
+/** A task whose servers did not get the cancel is claimed again after this time, in ms: longer than the calls take. */
 const AGAIN_MS = 60_000;
 
 /**

@@ -21,7 +21,7 @@ const KEPT_SECONDS = 15 * 60;
 
 /**
  * The pages of a sign-in at a server that agents call. They need no token: the link has a secret of its own. Before the browser
- * goes to the authorization server, a page says for whom the sign-in is, because another person may have sent the link.
+ * goes to the authorization server, a page names the user of the sign-in, because another person may have sent the link.
  */
 @Public()
 @Controller()
@@ -137,7 +137,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 
 const cookieName = (id: string): string => `baton_sign_in_${id}`;
 
-/** What the browser keeps of this sign-in. */
+/** The cookie of this sign-in in the browser. */
 function keptBy({ headers }: FastifyRequest, id: string): string | undefined {
   const cookies = (headers.cookie ?? '').split(';').map((each) => each.trim());
   const prefix = `${cookieName(id)}=`;

@@ -57,7 +57,7 @@ const effectList = z.object({
   next_cursor: nextCursor,
 });
 
-/** What tasks have done outside of Baton. */
+/** Effects of tasks outside of Baton. */
 @Controller('v1/effects')
 export class EffectsController {
   constructor(

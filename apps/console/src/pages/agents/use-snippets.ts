@@ -9,7 +9,8 @@ export interface UseSnippet {
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
 
 /**
- * How each program wants it. None has a token in it: the programs read it from the environment variable BATON_TOKEN, or ask for it.
+ * The settings for each program. None contains a token: the programs read it from the environment variable BATON_TOKEN, or ask for
+ * it.
  * @param server URL of Baton, without a slash at its end
  */
 export function snippetsFor(slug: string, server: string): UseSnippet[] {

@@ -24,7 +24,7 @@ type Fact = [name: string, value: React.ReactNode];
 /** Characters of the message that are shown. */
 const MAX_MESSAGE = 2_000;
 
-/** What most people open a task for: its message, its state, how long it took, what it cost, and why it failed. */
+/** The main facts of a task: its message, its state, how long it took, what it cost, and why it failed. */
 export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
   const { state, error } = task;
   // The calls that wait have their own words below.

@@ -178,7 +178,7 @@ function EditWebhook({ webhook }: { webhook: Webhook }) {
   );
 }
 
-/** What a webhook is made of. @param webhook what it is now */
+/** The form of a webhook. @param webhook its present settings */
 function Fields({ webhook }: { webhook?: Webhook }) {
   return (
     <>

@@ -144,7 +144,7 @@ export class ModernConnection implements ServerConnection {
     // Those before have a handshake, which the other connection makes.
     if (known.some((version) => version < VERSION) || known.length === 0) return 'older';
     const said = known.join(', ').slice(0, 200);
-    throw new McpFailure('error', `it supports only versions of MCP that Baton does not support (${said})`);
+    throw new McpFailure('error', `it supports no version of MCP that Baton supports (${said})`);
   }
 
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {

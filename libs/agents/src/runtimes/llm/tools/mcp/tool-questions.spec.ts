@@ -31,7 +31,7 @@ describe('an address that a server wants a person to open', () => {
     'file:///etc/passwd',
     'blob:https://a.example/1',
     'http://',
-  ])('is refused if it is none of the web: %s', (url) => {
+  ])('is refused if it is not on the web: %s', (url) => {
     expect(() => questionsOf(asks(url), SERVER)).toThrow('an address that is not on the web');
   });
 
