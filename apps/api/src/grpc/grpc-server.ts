@@ -11,11 +11,10 @@ import {
 } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server as Listener, type Socket } from 'node:net';
-import { CallTurns } from '../http/call-turns.js';
 import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
-import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
+import { encodingOf, limitMessages, onReceivedBytes } from './message-limit.js';
 import { OpenPublicCalls } from './open-public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
 import { GrpcSessions } from './grpc-sessions.js';
@@ -54,7 +53,7 @@ export class GrpcServer {
   private readonly sockets = new Set<Socket>();
   /** By the address and port of the peer, which is all that grpc-js tells of the connection of a call. */
   private readonly connections = new Map<string, Connection>();
-  private readonly turns = new CallTurns<Connection | undefined>();
+  private readonly sessions: GrpcSessions;
   /** The calls that were admitted, until their message is there. */
   private readonly admitted = new WeakMap<Metadata, GrpcExchange>();
   private readonly injector: ReturnType<Server['createConnectionInjector']>;
@@ -69,10 +68,9 @@ export class GrpcServer {
     const credentials = credentialsOf(environment);
     this.secure = credentials !== undefined;
     this.injector = this.server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
-    new GrpcSessions(this.server, {
+    this.sessions = new GrpcSessions(this.server, {
       connectionOf: ({ socket }) => this.connections.get(peerOf(socket)),
       all: () => this.connections.values(),
-      turns: this.turns,
       maxCalls: environment.grpcStreamsPerConnection,
       logger,
       metrics: shared.metrics,
@@ -161,8 +159,7 @@ export class GrpcServer {
   /** Checks the caller before the message is read. Health and reflection need no token. */
   private readonly intercept: ServerInterceptor = ({ path }, call) => {
     const connection = this.connections.get(peerOf(call.getConnectionInfo()));
-    connection?.began();
-    onClosed(call, () => connection?.ended());
+    if (connection) onReceivedBytes(call, (bytes) => this.sessions.received(connection, bytes));
     const origin = {
       path,
       authority: call.getHost(),
@@ -187,10 +184,7 @@ export class GrpcServer {
               onReceivedBytes(call, this.handler.countBytes(begun, reserved));
               if (!begun.reply.raw.writableFinished) admit(metadata);
             };
-            this.turns.take(connection, () => {
-              // A call that was reset meanwhile costs nothing more.
-              if (!begun.reply.raw.destroyed) void this.handler.admit(begun).then(onAdmitted);
-            });
+            void this.handler.admit(begun).then(onAdmitted);
           },
           onReceiveHalfClose: (next) => {
             void this.handler.turnFor(exchange).then(() => {

@@ -1,3 +1,4 @@
+import type { Logger, Metrics } from '@baton/telemetry';
 import type { Server } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { connect, createServer, type Http2Server, type Http2Session } from 'node:http2';
@@ -5,14 +6,14 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 import { RawSocket } from '../../../../test/support/raw-socket.js';
-import { CallTurns } from '../http/call-turns.js';
 import { Connection } from '../http/connection.js';
 import { GrpcSessions } from './grpc-sessions.js';
 
 const PATH = '/lf.a2a.v1.A2AService/GetTask';
 /** Maximum number of calls that a peer may have open. */
 const MAX_CALLS = 50;
-const [HEADERS, RESET, WINDOW_UPDATE, CANCEL] = [1, 3, 8, 8];
+const [HEADERS, RESET, WINDOW_UPDATE] = [1, 3, 8];
+const [REFUSED_STREAM, CANCEL] = [7, 8];
 /** A frame GOAWAY with ENHANCE_YOUR_CALM, as hexadecimal digits. */
 const GOAWAY = /000008070000000000[\da-f]{8}0000000b/;
 const END_HEADERS = 4;
@@ -74,29 +75,38 @@ describe('a session of gRPC', () => {
     expect(api.log).toContainEqual(
       expect.objectContaining({
         level: 'warn',
-        msg: 'a connection of gRPC is closed: its peer has reset too many calls',
+        msg: 'a connection of gRPC is closed: too many of its calls were reset',
         address: '127.0.0.1',
       }),
     );
   });
 
-  it('is closed if its peer sends frames without a call', async () => {
-    const peer = await RawSocket.open(url);
-    const frames = Buffer.concat(Array.from({ length: 1_000 }, () => frame(WINDOW_UPDATE, uint32(1))));
-    const flood = (error?: Error | null): void => {
-      if (!error) peer.socket.write(frames, flood);
-    };
-    peer.send(HELLO);
-    flood();
-    await peer.closed;
-    expect(api.log).toContainEqual(
-      expect.objectContaining({
+  it.each(['without a call', 'while it keeps a call open'])(
+    'is read slowly if its peer sends frames without messages, %s',
+    async (when) => {
+      const peer = await RawSocket.open(url);
+      const frames = Buffer.concat(Array.from({ length: 1_000 }, () => frame(WINDOW_UPDATE, uint32(1))));
+      const total = 20_000_000;
+      let taken = 0;
+      const flood = (error?: Error | null): void => {
+        if (error) return;
+        taken += frames.length;
+        if (taken < total) peer.socket.write(frames, flood);
+      };
+      peer.send(HELLO);
+      if (when !== 'without a call') peer.send(frame(HEADERS, CALL, 1, END_HEADERS));
+      flood();
+      const paused = {
         level: 'warn',
-        msg: 'a connection of gRPC is closed: its peer sends frames without calls',
+        msg: 'a connection of gRPC is read slowly: its peer sends many frames without messages',
         address: '127.0.0.1',
-      }),
-    );
-  });
+      };
+      while (!api.log.some((line) => line.msg === paused.msg)) await new Promise(setImmediate);
+      expect(api.log).toContainEqual(expect.objectContaining(paused));
+      expect(taken).toBeLessThan(total);
+      peer.close();
+    },
+  );
 
   it('goes on if its peer sends a large message', async () => {
     const session = connect(url);
@@ -149,22 +159,27 @@ describe('sessions of a server of HTTP/2', () => {
   let server: Http2Server;
   const sockets: Socket[] = [];
   const sessions: Http2Session[] = [];
+  const log: string[] = [];
   let calls = 0;
   let ended = 0;
+  let begun: (number | undefined)[];
   let url: string;
   beforeEach(async () => {
-    [calls, ended, sockets.length, sessions.length] = [0, 0, 0, 0];
+    [calls, ended, sockets.length, sessions.length, log.length] = [0, 0, 0, 0, 0];
     server = createServer();
     const connections = new Map<Socket, Connection>();
+    // Calls of a server of before may still have their turns.
+    const own: typeof begun = [];
+    begun = own;
+    server.on('stream', ({ id }) => void own.push(id));
     // As grpc-js keeps them.
     const grpc = { http2Servers: new Map([[server, {}]]) } as unknown as Server;
     new GrpcSessions(grpc, {
       connectionOf: () => undefined,
       all: () => connections.values(),
-      turns: new CallTurns(),
       maxCalls: MAX_CALLS,
-      logger: undefined as never,
-      metrics: undefined as never,
+      logger: { warn: (text: string) => log.push(text) } as unknown as Logger,
+      metrics: { limitExceeded: { inc: () => undefined } } as unknown as Metrics,
     });
     server.on('connection', (socket: Socket) => {
       sockets.push(socket);
@@ -199,14 +214,37 @@ describe('sessions of a server of HTTP/2', () => {
     for (const peer of peers) peer.close();
   });
 
+  it('that have many calls without messages lose the oldest', async () => {
+    const peer = await RawSocket.open(url);
+    const count = 1_025;
+    peer.send(HELLO);
+    for (let i = 0; i < count; i++) peer.send(frame(HEADERS, CALL, 1 + 2 * i, END_HEADERS));
+    const refused = frame(RESET, uint32(REFUSED_STREAM), 1).toString('latin1');
+    await peer.until(new RegExp(refused, 's'));
+    expect(calls).toBe(count);
+    expect(log).toEqual(['a call of gRPC is refused: too many wait for their messages']);
+    peer.close();
+  });
+
+  it('give grpc-js no call that was reset before its turn', async () => {
+    const peer = await RawSocket.open(url);
+    peer.send(Buffer.concat([HELLO, resetCalls(MAX_CALLS)]));
+    while (ended < MAX_CALLS) await new Promise(setImmediate);
+    peer.send(frame(HEADERS, CALL, 1 + 2 * MAX_CALLS, END_HEADERS));
+    while (begun.length === 0) await new Promise(setImmediate);
+    expect(begun).toEqual([1 + 2 * MAX_CALLS]);
+    peer.close();
+  });
+
   it('that are destroyed with open calls, after many resets, end once', async () => {
     const peer = await RawSocket.open(url);
-    peer.send(Buffer.concat([HELLO, resetCalls(90)]));
-    while (ended < 90) await new Promise(setImmediate);
-    for (let i = 90; i < 90 + MAX_CALLS; i++) peer.send(frame(HEADERS, CALL, 1 + 2 * i, END_HEADERS));
-    while (calls < 90 + MAX_CALLS) await new Promise(setImmediate);
+    const reset = 30;
+    peer.send(Buffer.concat([HELLO, resetCalls(reset)]));
+    while (ended < reset) await new Promise(setImmediate);
+    for (let i = reset; i < reset + MAX_CALLS; i++) peer.send(frame(HEADERS, CALL, 1 + 2 * i, END_HEADERS));
+    while (calls < reset + MAX_CALLS) await new Promise(setImmediate);
     sessions[0]?.destroy(new Error('protocol error'));
-    while (ended < 90 + MAX_CALLS) await new Promise(setImmediate);
+    while (ended < reset + MAX_CALLS) await new Promise(setImmediate);
     await peer.closed;
     expect(sessions).toHaveLength(1);
   });

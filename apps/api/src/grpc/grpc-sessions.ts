@@ -1,38 +1,51 @@
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { Server } from '@grpc/grpc-js';
-import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from 'node:http2';
-import type { Socket } from 'node:net';
-import type { CallTurns } from '../http/call-turns.js';
+import {
+  constants,
+  type Http2Server,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { CallTurns } from '../http/call-turns.js';
 import type { Connection } from '../http/connection.js';
+import { FrameBudgets } from './frame-budgets.js';
+import { HeldReads } from './held-reads.js';
+import { PendingCalls } from './pending-calls.js';
 
 /** After this many new calls in a turn of the event loop, connections are not read any more in this turn. */
 const CALLS_A_READ = 32;
 /** Maximum resets of a peer within `WINDOW_MS`, as a multiple of the calls that it may have open. A peer that leaves resets them once. */
 const RESETS = 2;
 const WINDOW_MS = 1_000;
-/** Maximum bytes that a connection may bring without a call. An idle peer sends a PING now and then. */
-const BYTES_WITHOUT_CALL = 262_144;
 const LOOK_MS = 50;
 const LOG_EVERY_MS = 10_000;
 
-/** Resets of a session's peer. */
-interface Resets {
-  count: number;
+/** The calls of a session. */
+interface Calls {
+  /** Those that have had their turns. */
+  begun: number;
+  /** Those that were reset before. As many as may be open are allowed, and one more for each that has begun. */
+  early: number;
+  /** Those that were reset within the window. */
+  resets: number;
   /** End of the window, by `performance.now()`. */
   until: number;
 }
 
-interface SocketHandle {
-  readStop(): void;
-  readStart(): void;
+/** A call that grpc-js has not seen. */
+interface NewCall {
+  readonly connection: Connection | undefined;
+  readonly begin: () => void;
 }
+
+type NewStream = [stream: ServerHttp2Stream, headers: IncomingHttpHeaders, ...others: unknown[]];
 
 interface GrpcSessionsOptions {
   /** Finds the connection of a session. */
   connectionOf: (session: Http2Session) => Connection | undefined;
   /** All connections. */
   all: () => Iterable<Connection>;
-  turns: CallTurns<Connection | undefined>;
   /** Calls that a peer may have open. */
   maxCalls: number;
   logger: Logger;
@@ -40,87 +53,125 @@ interface GrpcSessionsOptions {
 }
 
 /**
- * Bounds calls and bytes of the HTTP/2 sessions below grpc-js. One read of a connection (64 KiB) may have a thousand calls, each
- * reset at once ("rapid reset", CVE-2023-44487), so that the limit of open calls never holds; and libuv reads a connection up to 32
- * times before it looks at others. So connections are not read on while many calls have come in, or wait for their turns, and a
- * session whose peer resets too many is closed.
+ * Bounds calls and bytes of the HTTP/2 sessions below grpc-js. One read of a connection (64 KiB) may have a thousand calls, each reset at once
+ * ("rapid reset", CVE-2023-44487), so that the limit of open calls never holds; and libuv reads a connection up to 32 times before it looks
+ * at others. So grpc-js gets calls in turns, and never those that were reset before. Connections are not read on while many calls have come
+ * in, or wait for their turns. A session with too many resets is closed.
  */
 export class GrpcSessions {
-  private calls = 0;
+  private readonly turns = new CallTurns<Connection | undefined>();
+  private readonly reads = new HeldReads();
+  private readonly frames: FrameBudgets;
+  private readonly pending: PendingCalls;
+  private readonly connections = new WeakMap<Http2Session, Connection>();
+  private readonly calls = new WeakMap<Http2Session, Calls>();
+  /** Those of this turn of the event loop. */
+  private newCalls: NewCall[] = [];
   private isScheduled = false;
-  private loggedAt = -Infinity;
   private readonly unread = new Set<Connection>();
-  private readonly resets = new WeakMap<Http2Session, Resets>();
   private looking: NodeJS.Timeout | undefined;
-  private lookedAt = -Infinity;
-  /** Bytes that a connection had brought when it was last seen with a call. */
-  private readonly bytesWithCalls = new WeakMap<Connection, number>();
+  private readonly loggedAt = new Map<string, number>();
 
   constructor(
     server: Server,
     private readonly options: GrpcSessionsOptions,
   ) {
-    for (const http2Server of http2ServersOf(server)) {
-      http2Server.prependListener('stream', this.onStream);
-      http2Server.on('session', () => (this.looking ??= setInterval(this.look, LOOK_MS).unref()));
-    }
+    this.frames = new FrameBudgets(this.reads, (connection) =>
+      this.log(
+        'a connection of gRPC is read slowly: its peer sends many frames without messages',
+        'grpcFrames',
+        connection,
+      ),
+    );
+    this.pending = new PendingCalls(({ session }) =>
+      this.log(
+        'a call of gRPC is refused: too many wait for their messages',
+        'grpcPendingCalls',
+        session && this.connections.get(session),
+      ),
+    );
+    for (const http2Server of http2ServersOf(server)) this.watch(http2Server);
   }
 
-  private readonly onStream = (stream: ServerHttp2Stream): void => {
+  /** A part of a message has come in. */
+  received(connection: Connection, bytes: number): void {
+    this.frames.received(connection, bytes);
+  }
+
+  private watch(http2Server: Http2Server): void {
+    const listeners = http2Server.listeners('stream') as ((...event: NewStream) => void)[];
+    http2Server.removeAllListeners('stream');
+    http2Server.on('stream', (...event: NewStream) =>
+      this.onStream(event, () => {
+        for (const listener of listeners) listener(...event);
+      }),
+    );
+    http2Server.prependListener('session', (session) => {
+      const connection = this.options.connectionOf(session);
+      if (connection) this.connections.set(session, connection);
+      this.looking ??= setInterval(this.look, LOOK_MS).unref();
+    });
+  }
+
+  private onStream([stream, headers]: NewStream, begin: () => void): void {
     const { session } = stream;
     if (!session) return;
+    const connection = this.connections.get(session);
+    connection?.began();
+    const calls = this.callsOf(session);
+    let hasBegun = false;
+    // A call that was reset before its turn has no listener of grpc-js.
+    stream.on('error', () => undefined);
     stream.once('close', () => {
-      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.onReset(session);
+      connection?.ended();
+      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.onReset(session, calls, !hasBegun);
     });
-    this.calls += 1;
+    if (connection) this.frames.called(connection, headers);
+    this.pending.add(stream, connection?.address ?? session);
+    this.newCalls.push({
+      connection,
+      begin: () => {
+        if (stream.closed || stream.destroyed) return;
+        hasBegun = true;
+        calls.begun += 1;
+        begin();
+      },
+    });
     this.schedule();
-    if (this.calls >= CALLS_A_READ) for (const connection of this.options.all()) this.stopReading(connection);
-  };
+    if (this.newCalls.length === CALLS_A_READ) this.holdAll();
+  }
 
-  private onReset(session: Http2Session): void {
+  private callsOf(session: Http2Session): Calls {
+    let calls = this.calls.get(session);
+    if (!calls) {
+      calls = { begun: 0, early: 0, resets: 0, until: 0 };
+      this.calls.set(session, calls);
+    }
+    return calls;
+  }
+
+  private onReset(session: Http2Session, calls: Calls, isEarly: boolean): void {
     if (session.closed || session.destroyed) return;
     const now = performance.now();
-    let resets = this.resets.get(session);
-    if (!resets || now > resets.until) {
-      resets = { count: 0, until: now + WINDOW_MS };
-      this.resets.set(session, resets);
-    }
-    resets.count += 1;
-    if (resets.count > RESETS * this.options.maxCalls) this.end(session);
+    if (now > calls.until) Object.assign(calls, { resets: 0, until: now + WINDOW_MS });
+    calls.resets += 1;
+    if (isEarly) calls.early += 1;
+    const { maxCalls } = this.options;
+    if (calls.resets > RESETS * maxCalls || calls.early > maxCalls + calls.begun) this.end(session);
   }
 
-  /** New calls of the session are refused from now on, and its open ones end. */
+  /** Its open calls end, and nghttp2 looks at no more of what it has brought. */
   private end(session: Http2Session): void {
-    const connection = this.options.connectionOf(session);
-    this.log('a connection of gRPC is closed: its peer has reset too many calls', 'grpcResets', connection);
-    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    session.close();
-    // The peer may still read why.
-    setImmediate(() => connection?.socket.destroy());
+    const connection = this.connections.get(session);
+    const text = 'a connection of gRPC is closed: too many of its calls were reset';
+    this.log(text, 'grpcResets', connection);
+    session.destroy(new Error(text), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  /**
-   * Closes connections that bring many bytes and no calls: WINDOW_UPDATE, PRIORITY, frames of unknown types, and calls that nghttp2 refuses
-   * for their headers. None of them reaches JavaScript, and none has a bound in nghttp2.
-   */
   private readonly look = (): void => {
-    let count = 0;
-    for (const connection of this.options.all()) {
-      count += 1;
-      const { bytesRead } = connection.socket;
-      const before = this.bytesWithCalls.get(connection) ?? 0;
-      if (!connection.isSilentSince(this.lookedAt)) this.bytesWithCalls.set(connection, bytesRead);
-      else if (bytesRead - before > BYTES_WITHOUT_CALL) {
-        this.log(
-          'a connection of gRPC is closed: its peer sends frames without calls',
-          'grpcFrames',
-          connection,
-        );
-        connection.socket.destroy();
-      }
-    }
-    this.lookedAt = performance.now();
-    if (count > 0) return;
+    const connections = [...this.options.all()];
+    this.frames.look(connections);
+    if (connections.length > 0) return;
     clearInterval(this.looking);
     this.looking = undefined;
   };
@@ -128,15 +179,17 @@ export class GrpcSessions {
   private log(text: string, limit: string, connection: Connection | undefined): void {
     this.options.metrics.limitExceeded.inc({ limit });
     const now = performance.now();
-    if (now - this.loggedAt < LOG_EVERY_MS) return;
-    this.loggedAt = now;
+    if (now - (this.loggedAt.get(limit) ?? -Infinity) < LOG_EVERY_MS) return;
+    this.loggedAt.set(limit, now);
     this.options.logger.warn(text, { address: connection?.address });
   }
 
-  private stopReading(connection: Connection): void {
-    if (this.unread.has(connection)) return;
-    this.unread.add(connection);
-    handleOf(connection.socket)?.readStop();
+  private holdAll(): void {
+    for (const connection of this.options.all()) {
+      if (this.unread.has(connection)) continue;
+      this.unread.add(connection);
+      this.reads.hold(connection);
+    }
   }
 
   private schedule(): void {
@@ -148,11 +201,13 @@ export class GrpcSessions {
   /** Connections whose calls still wait for their turns are read later. */
   private readonly onNextTurn = (): void => {
     this.isScheduled = false;
-    this.calls = 0;
+    const { newCalls } = this;
+    this.newCalls = [];
+    for (const { connection, begin } of newCalls) this.turns.take(connection, begin);
     for (const connection of this.unread) {
-      if (this.options.turns.isWaiting(connection)) continue;
+      if (this.turns.isWaiting(connection)) continue;
       this.unread.delete(connection);
-      handleOf(connection.socket)?.readStart();
+      this.reads.release(connection);
     }
     if (this.unread.size > 0) this.schedule();
   };
@@ -161,7 +216,3 @@ export class GrpcSessions {
 /** Private members of grpc-js. `grpc-sessions.spec.ts` fails if a new version has other members. */
 const http2ServersOf = (server: Server): Iterable<Http2Server> =>
   (server as unknown as { http2Servers: Map<Http2Server, unknown> }).http2Servers.keys();
-
-/** The handle of libuv. A session has taken the socket over, so that `pause()` does nothing. Null: it is closed. */
-const handleOf = (socket: Socket): SocketHandle | null =>
-  (socket as unknown as { _handle: SocketHandle | null })._handle;

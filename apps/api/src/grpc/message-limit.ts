@@ -29,11 +29,6 @@ export function onReceivedBytes(
   receiving(call).stream.on('data', (chunk: Buffer) => onBytes(chunk.length));
 }
 
-/** Calls back when the call is over, or its connection is closed. */
-export function onClosed(call: ServerInterceptingCallInterface, onClose: () => void): void {
-  receiving(call).stream.once('close', onClose);
-}
-
 /** The compression of the call's messages: `identity` without one. */
 export const encodingOf = (call: ServerInterceptingCallInterface): string =>
   receiving(call).incomingEncoding.slice(0, 100);

@@ -18,11 +18,6 @@ export class Connection {
     silent.add(this);
   }
 
-  /** Whether no request or call was under way since then, by `performance.now()`. */
-  isSilentSince(at: number): boolean {
-    return this.underWay === 0 && this.silentSince <= at;
-  }
-
   /** A request or call has come in. */
   began(): void {
     this.underWay += 1;

@@ -1,0 +1,80 @@
+import type { Connection } from '../http/connection.js';
+import type { HeldReads } from './held-reads.js';
+
+/** Bytes beside messages that a connection may bring in a second, on average. */
+const FRAME_BYTES_PER_SECOND = 65_536;
+/** And as many at once. */
+const FRAME_BYTES = 262_144;
+/** A peer that reads says so with frames: a byte for so many that it was sent. */
+const SENT_BYTES_A_BYTE = 4;
+
+/** What a connection may still bring beside messages. */
+interface Budget {
+  bytes: number;
+  /** What the headers and messages of its calls have added since it was last looked at. */
+  added: number;
+  /** The bytes of the socket when it was last looked at. */
+  read: number;
+  written: number;
+  isPaused: boolean;
+}
+
+/**
+ * Bounds the frames of HTTP/2 that bring no message: WINDOW_UPDATE, PING, SETTINGS, PRIORITY, empty DATA, frames of unknown types, and calls
+ * that nghttp2 refuses for their headers. None of them reaches JavaScript. So the bytes of a socket are compared with those of its
+ * messages from time to time. A connection that has brought too many others is not read until its budget has grown again.
+ */
+export class FrameBudgets {
+  private readonly budgets = new WeakMap<Connection, Budget>();
+  private lookedAt = performance.now();
+
+  /** @param onPaused called when a connection is not read for a while */
+  constructor(
+    private readonly reads: HeldReads,
+    private readonly onPaused: (connection: Connection) => void,
+  ) {}
+
+  /** The headers of a call have come in. */
+  called(connection: Connection, headers: Readonly<Record<string, unknown>>): void {
+    let bytes = 0;
+    for (const [name, value] of Object.entries(headers)) bytes += name.length + String(value).length;
+    this.of(connection).added += 2 * bytes;
+  }
+
+  /** A part of a message has come in. A peer may send as many bytes beside it: frames have heads, and TLS adds some. */
+  received(connection: Connection, bytes: number): void {
+    this.of(connection).added += 2 * bytes;
+  }
+
+  /** Looks at all open connections. */
+  look(connections: Iterable<Connection>): void {
+    const now = performance.now();
+    const grown = ((now - this.lookedAt) / 1_000) * FRAME_BYTES_PER_SECOND;
+    this.lookedAt = now;
+    for (const connection of connections) this.settle(connection, grown);
+  }
+
+  private settle(connection: Connection, grown: number): void {
+    const budget = this.of(connection);
+    const { bytesRead, bytesWritten } = connection.socket;
+    budget.bytes += grown + budget.added + (bytesWritten - budget.written) / SENT_BYTES_A_BYTE;
+    budget.bytes = Math.min(budget.bytes - (bytesRead - budget.read), FRAME_BYTES);
+    Object.assign(budget, { added: 0, read: bytesRead, written: bytesWritten });
+    const isOver = budget.bytes < 0;
+    if (isOver && budget.isPaused) this.reads.stop(connection);
+    if (isOver === budget.isPaused) return;
+    budget.isPaused = isOver;
+    if (!isOver) return this.reads.release(connection);
+    this.reads.hold(connection);
+    this.onPaused(connection);
+  }
+
+  private of(connection: Connection): Budget {
+    let budget = this.budgets.get(connection);
+    if (!budget) {
+      budget = { bytes: FRAME_BYTES, added: 0, read: 0, written: 0, isPaused: false };
+      this.budgets.set(connection, budget);
+    }
+    return budget;
+  }
+}
