@@ -298,6 +298,26 @@ describe('a spending cap', () => {
     expect((await caps.list(tenantId))[0]?.allowedMicros).toBe(0);
   });
 
+  it('leaves what a person has approved when the price of a task does not fit into it', async () => {
+    const { tenantId, set, reserve, spend, run } = await tenant();
+    await set('agent', '*', 50);
+    const { task: taskId, id: runId } = await run({ agent: 'remote' });
+    await spend(50, runId);
+    const capId = (await caps.list(tenantId))[0]!.id;
+    await usage.allow({ tenantId, runId, capId, subject: 'remote', micros: 30, answer: 'a' });
+    const price = {
+      tenantId,
+      taskId,
+      runId,
+      kind: 'task',
+      micros: 31,
+      usageMicros: 31,
+      isCapped: true,
+    } as const;
+    expect(await new SpendingChargeStore(stores.database).charge(price)).toHaveLength(1);
+    expect(await reserve(30, runId)).toBe('reserved');
+  });
+
   it('counts the price of a task once, and of what its agent reports what is new', async () => {
     const { tenantId, set, used, run } = await tenant();
     const charges = new SpendingChargeStore(stores.database);
