@@ -48,6 +48,16 @@ describe('a parked run', () => {
     ]);
   });
 
+  it('is not parked by an attempt that is over', async () => {
+    const run = await startTask(stores);
+    await sql(stores, `UPDATE runs SET lease_expires_at = now() WHERE id = '${run.runId}'`);
+    const [{ at }] = (await sql(stores, 'SELECT now()::text AS at')) as [{ at: string }];
+    await stores.runs.reclaimExpired(10, at);
+    expect((await claim(run)).attempt).toBe(2);
+    expect(await park(run, 'old')).toBe(false);
+    expect(await runOf(run)).toMatchObject({ state: 'running', parked: null });
+  });
+
   it('goes on when a live worker has other code, and stays parked with code that is known not to fit', async () => {
     const run = await startTask(stores);
     await live('one', 'new');
