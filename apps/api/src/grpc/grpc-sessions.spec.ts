@@ -214,6 +214,14 @@ describe('sessions of a server of HTTP/2', () => {
     for (const peer of peers) peer.close();
   });
 
+  it('that bring more calls reset before their turns than they may have open are closed', async () => {
+    const peer = await RawSocket.open(url);
+    peer.send(Buffer.concat([HELLO, resetCalls(MAX_CALLS + 1)]));
+    await peer.closed;
+    expect(begun).toEqual([]);
+    expect(log).toEqual(['a connection of gRPC is closed: too many of its calls were reset']);
+  });
+
   it('that have many calls without messages lose the oldest', async () => {
     const peer = await RawSocket.open(url);
     const count = 1_025;
