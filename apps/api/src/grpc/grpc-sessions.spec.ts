@@ -81,6 +81,21 @@ describe('a session of gRPC', () => {
     );
   });
 
+  it('answers a call that ends without a message', async () => {
+    const session = connect(url);
+    const headers = {
+      ':method': 'POST',
+      ':path': PATH,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      authorization: 'Bearer caller',
+    };
+    const call = session.request(headers).end(Buffer.alloc(0));
+    const [answer] = (await once(call, 'response')) as [Record<string, unknown>];
+    expect(answer['grpc-status']).toBeDefined();
+    session.destroy();
+  });
+
   it.each(['without a call', 'while it keeps a call open'])(
     'is read slowly if its peer sends frames without messages, %s',
     async (when) => {

@@ -135,6 +135,8 @@ export class GrpcSessions {
         hasBegun = true;
         calls.begun += 1;
         begin();
+        // A stream without a message has ended before grpc-js could listen.
+        if (stream.readableEnded) stream.emit('end');
       },
     });
     this.schedule();
