@@ -95,7 +95,7 @@ function wrongArguments({ input }: ToolCall, text: string, hasLost: boolean): st
   if (excess) return `the JSON ${describeExcess(excess)}`;
   if (typeof input === 'string' && input.trim() !== '') return notAnObject(input);
   if (typeof input !== 'string' && !isJsonObject(input)) return 'they are not a JSON object';
-  const isEmpty = typeof input === 'string' || Object.keys(input as object).length === 0;
+  const isEmpty = typeof input === 'string' || Object.keys(input).length === 0;
   if (!isEmpty) return inexactNumber(text);
   if (hasLost && text.trim() === '') {
     return 'their pieces arrived without the call that they belong to. Make one call at a time';
