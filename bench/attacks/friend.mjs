@@ -29,8 +29,12 @@ export async function startFriend(onDelivery) {
 
 /** An agent of A2A 1.0 that answers at once. */
 function answerAsAgent({ method, headers: { host } }, body, response) {
-  const task = { id: crypto.randomUUID(), contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } };
   response.writeHead(200, { 'content-type': 'application/json' });
-  if (method === 'GET') return response.end(JSON.stringify(cardOf(`http://${host}/rpc`)));
-  response.end(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(body).id, result: { task } }));
+  response.end(method === 'GET' ? JSON.stringify(cardOf(`http://${host}/rpc`)) : completedTask(body));
+}
+
+/** The answer to a message: a task that has ended. @param body of the request */
+export function completedTask(body) {
+  const task = { id: crypto.randomUUID(), contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } };
+  return JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(body).id, result: { task } });
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { cardOf } from './friend.mjs';
+import { cardOf, completedTask } from './friend.mjs';
 
 const MIB = 1_048_576;
 
@@ -66,11 +66,14 @@ function answerHook(how, body, response) {
 
 const XS = Buffer.alloc(65_536, 'x');
 
-/** What a hostile server does with a request. Each goes on until the caller has left. */
+/** What a hostile server does with a request, and what an honest one does. Each hostile one goes on until the caller has left. */
 function misbehave(how, response, body = '') {
   const { socket } = response;
   const stream = (type, more = {}) => response.writeHead(200, { 'content-type': type, ...more });
   switch (how) {
+    case 'honest':
+      response.writeHead(200, { 'content-type': 'application/json' });
+      return void response.end(completedTask(body));
     case 'silent':
       return;
     case 'drip':

@@ -15,7 +15,8 @@ const HOW = [
 
 export const PEER_ATTACKS = {
   ...Object.fromEntries(
-    [...HOW, 'updates'].map((how) => [
+    // Also an honest one, which shows what the number of calls alone costs others.
+    ['honest', ...HOW, 'updates'].map((how) => [
       `remote agent: ${how}`,
       {
         isMany: true,
