@@ -257,6 +257,19 @@ describe('a child', () => {
     });
   });
 
+  it('is shown below the first task, however long the line to it is', async () => {
+    const { tenantId, taskId } = await startTask(stores);
+    await sql(
+      stores,
+      `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence, artifacts_sequence,
+        parent_task_id)
+       SELECT '${tenantId}', md5('below ' || n)::uuid, 'echo', 'c', md5('c')::uuid, 2, '{}', now(), 1, 1,
+        CASE n WHEN 1 THEN '${taskId}'::uuid ELSE md5('below ' || n - 1)::uuid END
+       FROM generate_series(1, 90) n`,
+    );
+    expect(await taskTree.descendants(tenantId, taskId)).toHaveLength(90);
+  });
+
   it('is refused when as many were made below the first task as may be, and nothing is written', async () => {
     const root = await startTask(stores);
     const middle = await startChild(root);
