@@ -1,17 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pagesIn } from './pages.js';
 
 const ROOT = join(__dirname, '../..');
 
-const pages = [
-  ...readdirSync(ROOT),
-  ...['docs', 'examples'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
-  ),
-].filter((name) => name.endsWith('.md') && !name.includes('node_modules'));
-
 // The site colours code by its language. `text` is a language, too.
-it.each(pages)('%s: each block of code names its language', (page) => {
+it.each(pagesIn('docs', 'examples'))('%s: each block of code names its language', (page) => {
   const fences = [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^ *```(.*)$/gm)].map(
     ([, name]) => name,
   );

@@ -1,18 +1,14 @@
 import type { Command } from 'commander';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildProgram } from '../../apps/cli/src/program.js';
+import { pagesIn } from './pages.js';
 
 const ROOT = join(__dirname, '../..');
 /** Pages that say how to call the command line without a clone. */
 const WITHOUT_CLONE = ['docs/start/run.md', 'docs/reference/cli.md'];
 
-const pages = [
-  ...readdirSync(ROOT),
-  ...['docs', 'examples'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
-  ),
-].filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md' && !name.includes('node_modules'));
+const pages = pagesIn('docs', 'examples').filter((name) => name !== 'CHANGELOG.md');
 
 const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
 

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { coresTable, diskTable, sectionsOf } from './figures.js';
+import { pagesIn } from './pages.js';
 import { withGenerated } from './with-generated.js';
 
 const ROOT = join(__dirname, '../..');
@@ -11,11 +12,7 @@ const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 /** Pages whose figures nobody else has: each names its script and its machine. Decisions keep those of their day. */
 const SOURCES = /^docs\/inside\/(figures|peers|neighbours|reliability|adr\/.*)\.md$|^CHANGELOG\.md$/;
 
-const pages = [
-  ...readdirSync(ROOT),
-  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`),
-  ...readdirSync(join(ROOT, 'libs')).map((name) => `libs/${name}/README.md`),
-].filter((name) => name.endsWith('.md') && !name.includes('node_modules') && existsSync(join(ROOT, name)));
+const pages = pagesIn('docs', 'libs');
 
 const numbersOf = (text: string): string[] => text.match(/\d+(?:[.,]\d+)*/g) ?? [];
 

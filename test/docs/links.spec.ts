@@ -1,17 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { pagesIn } from './pages.js';
 
 const ROOT = join(__dirname, '../..');
 const INDEX = join(ROOT, 'docs/README.md');
 
-const pages = [
-  ...readdirSync(ROOT).map((name) => join(ROOT, name)),
-  ...['docs', 'examples'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
-      join(ROOT, folder, name),
-    ),
-  ),
-].filter((file) => file.endsWith('.md') && !file.includes('/node_modules/'));
+const pages = pagesIn('docs', 'examples').map((name) => join(ROOT, name));
 
 const texts = new Map<string, string>();
 /** The text of a page, which is read once. */
