@@ -67,7 +67,7 @@ const SLICE = /\/\*\s*slice(?:\s+of\s+(\w+))?\s*\*\/\s*true\b/gi;
 
 /**
  * The steps of one migration. Comments that begin with `-- baton:` stand before a statement and say how it is
- * executed on a live system; statements without one form a transaction with their neighbours. See docs/operating/upgrading.md.
+ * executed on a live system; statements without one form a transaction with their neighbours. See docs/inside/migrations.md.
  * `loadModule` of libpg-query must have been awaited.
  */
 export function parseMigration(name: string, sql: string): Migration {
