@@ -7,7 +7,7 @@ import { CapReached, type CapQuestion } from '../../cap-reached.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from '../llm/agent-failure.js';
 import { wrongCallsFailure } from '../llm/answer-calls.js';
-import { type FailedCall, type ModelStep, textOfStep } from '../llm/conversation.js';
+import { type FailedCall, type ModelStep, textOfStep } from '../llm/llm-entry.js';
 import { llmConfig, type LlmConfig, splitModel } from '../llm/llm-config.js';
 import type { ModelRequest } from '../llm/model-call.js';
 import type { ModelCalls } from '../llm/model-calls.js';

@@ -24,7 +24,7 @@ import { Suspension } from '../../suspension.js';
 import { replyOf } from '../llm/tools/callee-tools.js';
 import { effectKey } from '../../effect-key.js';
 import { taskOfEffects } from '../../task-origin.js';
-import type { FailedCall, ModelStep } from '../llm/conversation.js';
+import type { FailedCall, ModelStep } from '../llm/llm-entry.js';
 import { add, type ModelUsage, NO_USAGE } from '../llm/model-usage.js';
 import type { ModelPiece } from './model-protocol.js';
 import {

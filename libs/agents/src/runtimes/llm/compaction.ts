@@ -2,13 +2,10 @@ import type { Logger } from '@baton/telemetry';
 import type { ModelMessage } from 'ai';
 import type { Turn } from '../../agent-runtime.js';
 import { CHARACTERS_OF_TOKEN, contextWindowOf } from './context-window.js';
-import {
-  type Conversation,
-  type FailedCall,
-  type ModelStep,
-  type Passage,
-  textOfStep,
-} from './conversation.js';
+import type { Conversation } from './conversation.js';
+import { olderSteps } from './conversation-messages.js';
+import { type FailedCall, type ModelStep, textOfStep } from './llm-entry.js';
+import { type Passage, passagesUpTo } from './passages.js';
 import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './llm-config.js';
 import { recalled } from './memory.js';
@@ -101,9 +98,9 @@ export class Compaction {
     const { conversation } = this;
     const window = this.windowOf(model.config);
     const room = keepsLast ? 0 : window * KEPT_SHARE * this.charactersOfToken;
-    const steps = conversation.olderSteps(room, window);
+    const steps = olderSteps(conversation, room, window);
     if (steps === undefined) return false;
-    const passages = conversation.passagesUpTo(steps, (at) => textOf(this.turn, at));
+    const passages = passagesUpTo(conversation, steps, (at) => textOf(this.turn, at));
     const models = await this.calls.openAll(this.turn, this.config, (call, record) => {
       if (call.kind !== 'step') return conversation.add(call, record);
       if (isEmpty(call)) return conversation.add(withoutSummary(call), record);

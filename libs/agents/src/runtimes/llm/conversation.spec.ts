@@ -1,5 +1,7 @@
 import { firstTurn } from '../../../../../test/support/agents/turns.js';
-import { Conversation, type LlmEntry } from './conversation.js';
+import { Conversation } from './conversation.js';
+import { conversationMessages } from './conversation-messages.js';
+import type { LlmEntry } from './llm-entry.js';
 import { NO_USAGE } from './model-usage.js';
 
 const step = (...ids: string[]): LlmEntry => ({
@@ -52,8 +54,10 @@ describe('a conversation', () => {
     const ids = Array.from({ length: 100 }, (_, i) => String(i));
     const round = [step(...ids), ...ids.map((id) => result(id, 'x'))];
     const conversation = await conversationOf(...Array.from({ length: 1_000 }, () => round).flat());
-    const messages = await conversation.messages({ model: 'm', index: 0, files: {}, window: 128_000 }, () =>
-      Promise.reject(new Error('nothing was asked')),
+    const messages = await conversationMessages(
+      conversation,
+      { model: 'm', index: 0, files: {}, window: 128_000 },
+      () => Promise.reject(new Error('nothing was asked')),
     );
     expect(messages).toHaveLength(2_000);
     expect(conversation.pendingCalls()).toEqual([]);

@@ -27,7 +27,10 @@ import { SignInNeeded } from '../../sign-in-needed.js';
 import { ChildNeedsSignIn } from '../../child-needs-sign-in.js';
 import { askToSignIn } from '../../ask-to-sign-in.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
-import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
+import { Conversation } from './conversation.js';
+import { conversationMessages, hasUnreadResults } from './conversation-messages.js';
+import { type ModelStep, textOfStep } from './llm-entry.js';
+import { callIdOf } from './recorded-call.js';
 import { leftovers, progressArtifact, progressSaid } from './turn-artifacts.js';
 import { Speech } from './speech.js';
 import { memoryOf } from './memory.js';
@@ -99,7 +102,7 @@ export class LlmRuntime implements AgentRuntime {
       const open = (): Promise<OpenTools> => (opening ??= this.sources.open(turn, config, signal));
       try {
         problem = await takeMessage(turn, conversation, async (callId, input) => {
-          if (callId === conversation.capQuestionId()) return capInputProblem(input);
+          if (callId === conversation.approvals.capQuestionId()) return capInputProblem(input);
           const call = conversation.pendingCalls().find((pending) => callIdOf(pending) === callId);
           if (call && conversation.hasBegun(call)) return 'a call is repeated only with the same input';
           const tool = (await open()).tools.find(({ name }) => name === call?.toolName);
@@ -129,7 +132,7 @@ export class LlmRuntime implements AgentRuntime {
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof CapReached) {
-        const callId = conversation.capQuestionId();
+        const callId = conversation.approvals.capQuestionId();
         await conversation.add({ kind: 'waiting', callIds: [callId], cap: error.question });
         const parts = capQuestion(callId, error.question, problem);
         return void (yield withUsage(inputRequired(turn, parts), conversation));
@@ -149,7 +152,7 @@ export class LlmRuntime implements AgentRuntime {
 
   /** Applies the answer in this turn's message about a spending cap. Throws AgentFailure if a person has refused to go on. */
   private async goOnOverCap(turn: Turn, conversation: Conversation, signal: AbortSignal): Promise<void> {
-    const { question, decision } = conversation.capDecision() ?? {};
+    const { question, decision } = conversation.approvals.capDecision() ?? {};
     if (!question || !decision) return;
     if (!decision.approved)
       throw new AgentFailure(`${question.reason} A person has refused more: ${decision.reason ?? 'no'}`);
@@ -283,7 +286,7 @@ export class LlmRuntime implements AgentRuntime {
     return async ({ config: settings, index }: AgentModel) => {
       const { model } = settings;
       const asked = { model, index, window: compaction.windowOf(settings), files: fileFormsOf(settings) };
-      const messages = await conversation.messages(asked, prompt);
+      const messages = await conversationMessages(conversation, asked, prompt);
       return sendable([...memory, ...messages], splitModel(model).provider);
     };
   }
@@ -334,7 +337,7 @@ export class LlmRuntime implements AgentRuntime {
  */
 const offeredTools = (open: OpenTurn, window: number): readonly AgentTool[] => {
   const tools = withResources(open);
-  return open.conversation.hasUnreadResults(window) ? [...tools, readResultTool(open.conversation)] : tools;
+  return hasUnreadResults(open.conversation, window) ? [...tools, readResultTool(open.conversation)] : tools;
 };
 
 /** The tools of the calls that are due. Another model than the next one may have asked for them. */

@@ -12,7 +12,7 @@ import { AnswerCalls, type AnswerPart } from './answer-calls.js';
 import { withMemory } from './chat-memory.js';
 import { boundedAnswer, grouped } from './answer-stream.js';
 import { CallTimeouts } from './call-timeouts.js';
-import type { FailedCall, ModelStep } from './conversation.js';
+import type { FailedCall, ModelStep } from './llm-entry.js';
 import { BrokenAnswer } from './broken-answer.js';
 import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';

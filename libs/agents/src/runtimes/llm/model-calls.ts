@@ -2,7 +2,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { Turn } from '../../agent-runtime.js';
 import { TokenBudget } from '../../token-budget.js';
-import type { FailedCall, ModelStep } from './conversation.js';
+import type { FailedCall, ModelStep } from './llm-entry.js';
 import type { LlmConfig } from './llm-config.js';
 import { type AgentModel, ModelChain } from './model-chain.js';
 import type { ModelSteps } from './model-steps.js';

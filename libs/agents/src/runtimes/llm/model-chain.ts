@@ -1,7 +1,7 @@
 import type { Logger } from '@baton/telemetry';
 import type { Turn } from '../../agent-runtime.js';
 import { AgentFailure } from './agent-failure.js';
-import type { ModelStep } from './conversation.js';
+import type { ModelStep } from './llm-entry.js';
 import { type LlmConfig, modelsOf, splitModel } from './llm-config.js';
 import type { ModelRequest } from './model-call.js';
 import type { ModelSteps } from './model-steps.js';

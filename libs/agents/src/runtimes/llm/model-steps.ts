@@ -5,7 +5,7 @@ import { TokenBudget } from '../../token-budget.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './llm-config.js';
-import type { FailedCall, ModelStep } from './conversation.js';
+import type { FailedCall, ModelStep } from './llm-entry.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
 import { ModelUnavailable } from './model-unavailable.js';
 import { NO_USAGE, type ModelUsage, estimateTokens, tokensOf } from './model-usage.js';

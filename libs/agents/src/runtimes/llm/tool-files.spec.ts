@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import type { LlmEntry } from './conversation.js';
+import type { LlmEntry } from './llm-entry.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
 import type { ToolFile } from './tools/tool-sources.js';
 

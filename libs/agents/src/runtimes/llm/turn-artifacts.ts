@@ -9,13 +9,9 @@ import {
   jsonPart,
   filePart,
 } from '../../agent-runtime.js';
-import {
-  type Conversation,
-  type RecordedCall,
-  callIdOf,
-  reasoningOfStep,
-  textOfStep,
-} from './conversation.js';
+import type { Conversation } from './conversation.js';
+import { reasoningOfStep, textOfStep } from './llm-entry.js';
+import { callIdOf, type RecordedCall } from './recorded-call.js';
 import { fileArtifactId } from './result-output.js';
 import type { ToolResult } from './tools/tool-sources.js';
 
@@ -158,10 +154,10 @@ function* ofCalls(
   there: ReadonlyMap<string, Artifact>,
 ): Generator<AgentOutput> {
   for (const asked of conversation.callsOf(step)) {
-    const call = conversation.asDecided(asked);
+    const call = conversation.approvals.asDecided(asked);
     const result = conversation.resultOf(call);
     if (!result) continue;
-    const artifact = callArtifact(call, result, conversation.lastDecisionOn(call));
+    const artifact = callArtifact(call, result, conversation.approvals.lastDecisionOn(call));
     if (!hasData(there.get(artifact.artifactId), artifact)) yield artifactChunk(turn, artifact);
     for (const file of fileArtifacts(call, result)) {
       if (!there.has(file.artifactId)) yield artifactChunk(turn, file);

@@ -4,7 +4,7 @@ import { jsonPart } from '../../agent-runtime.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
-import type { LlmEntry, ModelStep } from './conversation.js';
+import type { LlmEntry, ModelStep } from './llm-entry.js';
 
 const {
   TASK_STATE_COMPLETED: COMPLETED,

@@ -29,8 +29,8 @@ export async function takeMessage(
   conversation: Conversation,
   check: CheckInput,
 ): Promise<string | undefined> {
-  if (conversation.hasAnswered()) return undefined;
-  const waiting = conversation.undecided();
+  if (conversation.approvals.hasAnswered()) return undefined;
+  const waiting = conversation.approvals.undecided();
   if (waiting.length === 0) {
     await conversation.begin();
     return undefined;
@@ -40,9 +40,9 @@ export async function takeMessage(
   const expired = expiredCalls(conversation, waiting, by ? Date.parse(by.at) : clock.now());
   const { decisions, problem: wrong } = readAnswer(
     turn.message,
-    conversation.askedAbout(),
+    conversation.approvals.askedAbout(),
     waiting,
-    conversation.openForms(),
+    conversation.approvals.openForms(),
   );
   const problem = wrong ?? (await problemOfInputs(decisions, check));
   const isExpired = (callId: string): boolean => expired.some((each) => each.callId === callId);
@@ -70,7 +70,7 @@ async function problemOfInputs(
 /** Calls whose approval has expired. */
 function expiredCalls(conversation: Conversation, waiting: readonly string[], at: number): Decision[] {
   return waiting.flatMap((callId) => {
-    const expiry = conversation.expiryOf(callId);
+    const expiry = conversation.approvals.expiryOf(callId);
     if (expiry === undefined || expiry > at) return [];
     const reason = `no answer came before ${new Date(expiry).toISOString()}, when the question expired`;
     return [{ callId, approved: false, reason }];
@@ -88,7 +88,7 @@ export function withTerms(
 ): ApprovalRequest[] {
   return calls.map((call) => {
     if (call.callId.includes('/')) return call;
-    const expiry = conversation.expiryOf(call.callId) ?? (expires && clock.now() + expires);
+    const expiry = conversation.approvals.expiryOf(call.callId) ?? (expires && clock.now() + expires);
     return {
       ...call,
       ...(guests && { guests: true as const }),

@@ -1,6 +1,6 @@
 import { type Logger, messageOf } from '@baton/telemetry';
 import type { Turn } from '../../../agent-runtime.js';
-import type { FailedCall, ModelStep } from '../conversation.js';
+import type { FailedCall, ModelStep } from '../llm-entry.js';
 import type { SentParams } from '../sent-params.js';
 import type { Complaint } from '../wire/provider-error.js';
 import { bytesOf, cleanSection, cleanValue, fitting, MAX_SECTION_BYTES } from './bounded-json.js';

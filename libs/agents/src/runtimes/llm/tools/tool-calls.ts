@@ -7,7 +7,8 @@ import { ChildNeedsSignIn } from '../../../child-needs-sign-in.js';
 import { SignInNeeded } from '../../../sign-in-needed.js';
 import { taskOfEffects } from '../../../task-origin.js';
 import { ApprovalsPending } from '../approval/approvals-pending.js';
-import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
+import type { Conversation } from '../conversation.js';
+import { callIdOf, idsOf, type RecordedCall } from '../recorded-call.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import { CallReports } from './call-reports.js';
 import { OutcomeUnknown } from './outcome-unknown.js';
@@ -46,7 +47,7 @@ export async function* runToolCalls(
   const calls = await Promise.all(
     conversation
       .pendingCalls()
-      .map((call) => prepare(conversation.asDecided(call), conversation, tools, checks, turn)),
+      .map((call) => prepare(conversation.approvals.asDecided(call), conversation, tools, checks, turn)),
   );
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
@@ -63,7 +64,7 @@ export async function* runToolCalls(
         : one.result;
     const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
     const { call } = one;
-    const { input } = conversation.decisionOn(call) ?? {};
+    const { input } = conversation.approvals.decisionOn(call) ?? {};
     const changed = input === undefined ? {} : { input };
     await conversation.add({
       kind: 'result',
@@ -73,7 +74,7 @@ export async function* runToolCalls(
       ...time,
       result,
     });
-    reports.say(artifactChunk(turn, callArtifact(call, result, conversation.lastDecisionOn(call))));
+    reports.say(artifactChunk(turn, callArtifact(call, result, conversation.approvals.lastDecisionOn(call))));
     for (const file of fileArtifacts(call, result)) reports.say(artifactChunk(turn, file));
   };
   // By the order of the calls, because the questions are asked in it.
@@ -125,7 +126,7 @@ async function prepare(
   { origin }: Turn,
 ): Promise<Callable | { call: RecordedCall; result: ToolResult }> {
   const { toolName, input } = call;
-  const decision = conversation.decisionOn(call);
+  const decision = conversation.approvals.decisionOn(call);
   if (decision?.approved === false) return { call, result: refused(decision.reason) };
   const tool = tools.find(({ name }) => name === toolName);
   if (!tool) {
@@ -138,11 +139,11 @@ async function prepare(
   // The task of which this one is a fork may have made the call.
   const mayRepeat = origin !== undefined && origin.effectsOf === undefined && tool.repeat === 'never';
   if (!isUnknown) return { call, tool, isUnknown, waits: (tool.needsApproval || mayRepeat) && !decision };
-  if (tool.verify && !conversation.repetitionOf(call))
+  if (tool.verify && !conversation.approvals.repetitionOf(call))
     return { call, tool, isUnknown, verifies: true, waits: false };
   if (tool.repeat === 'never')
     return { call, result: failed(`${notKnown(toolName)} It was not made again.`) };
-  const repetition = conversation.repetitionOf(call);
+  const repetition = conversation.approvals.repetitionOf(call);
   if (repetition?.approved === false) return { call, result: notRepeated(toolName, repetition.reason) };
   return { call, tool, isUnknown, waits: !repetition };
 }
@@ -203,7 +204,7 @@ async function makeCall(
 ): Promise<ToolResult> {
   const { toolName, input, step, index } = call;
   const kept = conversation.remoteCallOf(call);
-  const answer = conversation.answerTo(call);
+  const answer = conversation.approvals.answerTo(call);
   const id = callIdOf(call);
   const key = effectKey(taskOfEffects(turn), 'call', id);
   const found = verifies ? await tool.verify?.(input, { key, signal }) : undefined;
