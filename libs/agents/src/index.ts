@@ -24,7 +24,7 @@ export {
   type ModelCallDetail,
   type ToolCallDetail,
 } from './runtimes/llm/call-detail.js';
-export { type StepDetail, stepDetail } from './runtimes/executor/step-detail.js';
+export { type StepDetail, stepDetail } from './runtimes/executor/steps/step-detail.js';
 export { type CallRecordDetail, callRecordDetail } from './runtimes/llm/recording/call-record-detail.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';

@@ -6,7 +6,10 @@ import { HostedTurn, type TurnHost } from '../../../libs/agents/src/runtimes/exe
 import type { FromAgent, ToAgent } from '../../../libs/agents/src/runtimes/executor/protocol.js';
 import { turnRequest } from '../../../libs/agents/src/runtimes/executor/executor-runtime.js';
 import { portsOf } from '../../../libs/agents/src/runtimes/executor/turn-ports.js';
-import { type TurnStepPorts, TurnSteps } from '../../../libs/agents/src/runtimes/executor/turn-steps.js';
+import {
+  type TurnStepPorts,
+  TurnSteps,
+} from '../../../libs/agents/src/runtimes/executor/steps/turn-steps.js';
 
 /** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */
 export async function* converseHere(
@@ -18,7 +21,7 @@ export async function* converseHere(
 ): AsyncGenerator<AgentOutput> {
   if (signal.aborted) return;
   let steps: TurnSteps | undefined = await TurnSteps.open(turn, ports);
-  yield* steps.waitOn(signal);
+  if (steps.tools) yield* steps.tools.waitOn(signal);
   while (steps) steps = yield* executeHere(executor, turn, steps, signal, logger);
 }
 
@@ -30,7 +33,7 @@ async function* executeHere(
   signal: AbortSignal,
   logger: Logger,
 ): AsyncGenerator<AgentOutput, TurnSteps | undefined> {
-  const request = await turnRequest(steps);
+  const request = await turnRequest(steps.journal);
   const host: TurnHost = {
     maxEventBytes: 1_000_000,
     maxWaiting: 1_000_000,

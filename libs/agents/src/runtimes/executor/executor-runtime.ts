@@ -17,7 +17,8 @@ import { AgentError } from './agent-error.js';
 import { ToolSources } from '../llm/tools/tool-sources.js';
 import { TurnTools } from './turn-tools.js';
 import { TurnModels } from './turn-models.js';
-import { TurnSteps } from './turn-steps.js';
+import type { StepJournal } from './steps/step-journal.js';
+import { TurnSteps } from './steps/turn-steps.js';
 import type { TurnRequest } from './protocol.js';
 
 const COMPENSATED = counter(
@@ -66,9 +67,9 @@ export class ExecutorRuntime implements AgentRuntime {
       models: this.models.ofTurn(),
       tools: this.tools.ofTurn(),
     });
-    yield* steps.waitOn(signal);
+    if (steps.tools) yield* steps.tools.waitOn(signal);
     while (steps) {
-      const request = await turnRequest(steps);
+      const request = await turnRequest(steps.journal);
       if (signal.aborted) return;
       const { pool, code } = this.pools.of(turn);
       const stream = await pool.open(request, ids, portsOf(turn), signal);
@@ -95,10 +96,10 @@ export class ExecutorRuntime implements AgentRuntime {
       error = thrown;
       throw thrown;
     } finally {
-      const { isUndone, compensating } = steps;
+      const { isUndone, journal } = steps;
       const isOver = !signal.aborted && (error === undefined || error instanceof AgentError);
       if (isOver && isUndone !== undefined) {
-        const hasFailed = !isUndone || (error !== undefined && compensating?.canceled === true);
+        const hasFailed = !isUndone || (error !== undefined && journal.compensating?.canceled === true);
         this.metrics.of(COMPENSATED).inc({ outcome: hasFailed ? 'failed' : 'undone' });
       }
     }
@@ -126,8 +127,8 @@ type TurnOutputs = AsyncGenerator<AgentOutput, TurnSteps | undefined>;
  * context are among the references, because an executor has no other way to read the conversation. An answer to
  * `waitForInput` is the result of a step, so the request is that of the turn that has asked.
  */
-export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
-  const turn = steps.firstTurn;
+export async function turnRequest(journal: StepJournal): Promise<TurnRequest> {
+  const turn = journal.firstTurn;
   const { tenantId, task, message, details, referenceTasks } = turn;
   const declared = new Set(turn.agent.definition.extensions.map(({ uri }) => uri));
   const named = new Set(referenceTasks.map(({ id }) => id));
@@ -135,7 +136,7 @@ export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
   const known = [...earlier, ...referenceTasks];
   const refers = known.length > 0 || message.referenceTaskIds.length > 0;
   const stored = storedTask(turn);
-  const { recorded, compensating, lastState } = steps;
+  const { recorded, compensating, lastState } = journal;
   return {
     tenantId,
     taskId: task.id,

@@ -4,7 +4,7 @@ import { NOTHING_SECRET } from '../../outbound/redactor.js';
 import { turnRequest } from './executor-runtime.js';
 import type { TurnRequest } from './protocol.js';
 import { type TaskOrigin, withOrigin } from '../../task-origin.js';
-import { TurnSteps } from './turn-steps.js';
+import { TurnSteps } from './steps/turn-steps.js';
 
 /** A task with what its agent has stored of it. */
 export interface RecordedTask {
@@ -68,9 +68,9 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
     },
     extensions: [],
   } satisfies Partial<Turn>;
-  const steps = await TurnSteps.open(turn as unknown as Turn);
+  const { journal } = await TurnSteps.open(turn as unknown as Turn);
   // Code that has thrown is only replayed to undo its steps.
-  return steps.recorded.length === 0 || steps.compensating ? undefined : turnRequest(steps);
+  return journal.recorded.length === 0 || journal.compensating ? undefined : turnRequest(journal);
 }
 
 const nothing = (): Promise<undefined> => Promise.resolve(undefined);

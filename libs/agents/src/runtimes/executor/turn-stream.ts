@@ -3,7 +3,8 @@ import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
 import { type AgentOutput, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { ConsoleLevel } from '../../console-level.js';
-import type { TurnSteps } from './turn-steps.js';
+import type { StepJournal } from './steps/step-journal.js';
+import type { TurnSteps } from './steps/turn-steps.js';
 import { JournalMismatch } from '../../journal-mismatch.js';
 import {
   type AgentErrorDetail,
@@ -79,7 +80,7 @@ export async function* converse(
       const own = conversation.own(sent.output);
       const fresh = sent.isReplayed ? steps.replayed(own) : own;
       if (!fresh) continue;
-      const said = withUsage(fresh, steps);
+      const said = withUsage(fresh, steps.journal);
       if (said.$case === 'task') {
         held = endsTheTurn(said.value.status) ? said.value.status : undefined;
         yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
@@ -88,7 +89,7 @@ export async function* converse(
       if (said.$case === 'statusUpdate') {
         held = undefined;
         isOver = endsTheTurn(said.value.status);
-        if (asks(said.value.status)) await steps.dropQuestions();
+        if (asks(said.value.status)) await steps.questions.dropQuestions();
       }
       if (said.$case === 'message') isOver = true;
       yield said;
@@ -102,14 +103,14 @@ export async function* converse(
       throw new JournalMismatch(turn.agent.slug, cut(mismatch, MAX_MISMATCH), code);
     }
     if (parked?.continueAs !== undefined) return await steps.continueAs(parked.continueAs);
-    if (parked?.input) yield await steps.ask(parked.input, parked);
+    if (parked?.input) yield await steps.questions.ask(parked.input, parked);
     else if (parked) throw steps.suspension(parked);
-    else if (steps.compensating?.canceled) {
+    else if (steps.journal.compensating?.canceled) {
       const undone = steps.undoneOutput();
       if (undone) yield undone;
     } else if (held) {
-      if (asks(held)) await steps.dropQuestions();
-      yield withUsage(statusOf(turn, held), steps);
+      if (asks(held)) await steps.questions.dropQuestions();
+      yield withUsage(statusOf(turn, held), steps.journal);
     }
     return undefined;
   } finally {
@@ -185,7 +186,7 @@ const asks = (status: TaskStatus | undefined): boolean => status !== undefined &
  * The end of a turn has the tokens of the calls of models that Baton has made for the task. Those that the agent reports would be counted
  * a second time.
  */
-function withUsage(output: AgentOutput, { usage }: TurnSteps): AgentOutput {
+function withUsage(output: AgentOutput, { usage }: StepJournal): AgentOutput {
   if (!usage || output.$case !== 'statusUpdate' || !endsTheTurn(output.value.status)) return output;
   const reported = output.value.metadata?.[USAGE] as { cost?: unknown } | undefined;
   // What the agent has spent elsewhere.

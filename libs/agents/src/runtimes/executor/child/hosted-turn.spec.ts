@@ -4,7 +4,7 @@ import { firstTurn } from '../../../../../../test/support/agents/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
 import { turnRequest } from '../executor-runtime.js';
-import { TurnSteps } from '../turn-steps.js';
+import { StepJournal } from '../steps/step-journal.js';
 
 const CHUNK = 'x'.repeat(100_000);
 const MAX_WAITING = 500_000;
@@ -30,7 +30,11 @@ async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedT
     },
     ended: () => undefined,
   };
-  const turn: HostedTurn = new HostedTurn(1, await turnRequest(await TurnSteps.open(firstTurn('hi'))), host);
+  const turn: HostedTurn = new HostedTurn(
+    1,
+    await turnRequest(await StepJournal.open(firstTurn('hi'))),
+    host,
+  );
   return { turn, sent };
 }
 

@@ -1,7 +1,7 @@
 import { type Message, type Part, textOf } from '@baton/a2a';
-import { isSentByAgent } from '../../approvals.js';
-import { jsonPart, plainTextPart } from '../../agent-runtime.js';
-import { type OutcomeAnswer, type RecordedStep, STEP_LIMITS } from './step-protocol.js';
+import { isSentByAgent } from '../../../approvals.js';
+import { jsonPart, plainTextPart } from '../../../agent-runtime.js';
+import { type OutcomeAnswer, type RecordedStep, STEP_LIMITS } from '../step-protocol.js';
 
 const requestedSchema = {
   type: 'object',

@@ -1,22 +1,22 @@
 import { type Message, Role, type Task, TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
-import { stepsOf } from '../../author/steps-of.js';
-import type { DurableSteps, InputTimeout, StepCall, StepOptions } from './child/steps.js';
+import { stepsOf } from '../../../author/steps-of.js';
+import type { DurableSteps, InputTimeout, StepCall, StepOptions } from '../child/steps.js';
 import {
   type AgentOutput,
   type JournalEntry,
   type Turn,
   jsonPart,
   plainTextPart,
-} from '../../agent-runtime.js';
-import { Suspension } from '../../suspension.js';
-import { SENT_BY_AGENT } from '../../approvals.js';
-import { type ChildRequest } from '../../child-tasks.js';
-import { ChildRefusal } from '../../child-refusal.js';
-import { stepsToUndo } from '../../steps-to-undo.js';
-import { undoEntry } from '../../undo-entry.js';
-import { converseHere } from '../../../../../test/support/agents/executors.js';
+} from '../../../agent-runtime.js';
+import { Suspension } from '../../../suspension.js';
+import { SENT_BY_AGENT } from '../../../approvals.js';
+import { type ChildRequest } from '../../../child-tasks.js';
+import { ChildRefusal } from '../../../child-refusal.js';
+import { stepsToUndo } from '../../../steps-to-undo.js';
+import { undoEntry } from '../../../undo-entry.js';
+import { converseHere } from '../../../../../../test/support/agents/executors.js';
 import {
   MemoryJournal,
   MemoryState,
@@ -25,9 +25,9 @@ import {
   summary,
   turnWith,
   userMessage,
-} from '../../../../../test/support/agents/turns.js';
+} from '../../../../../../test/support/agents/turns.js';
 import type { TurnStepPorts } from './turn-steps.js';
-import { STEP_LIMITS } from './step-protocol.js';
+import { STEP_LIMITS } from '../step-protocol.js';
 
 const { TASK_STATE_COMPLETED, TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED } = TaskState;
 
