@@ -1,6 +1,6 @@
 import type { RunErrorRecord } from '@baton/tasks';
 import { z } from 'zod';
-import { encodeRunError, runError } from '../rest/tasks/task-json.js';
+import { encodeRunError, runError } from '../rest/tasks/run-json.js';
 
 /** The last error in an agent's code, as operators see it. */
 export const agentError = runError

@@ -3,7 +3,8 @@ import { TaskListing, TenantSettings } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { namesOfTask, taskNames } from '../rest/task-names.js';
-import { encodeRun, encodeTaskSummary, runAnswer, taskSummary } from '../rest/tasks/task-json.js';
+import { encodeRun, runAnswer } from '../rest/tasks/run-json.js';
+import { encodeTaskSummary, taskSummary } from '../rest/tasks/task-summary-json.js';
 import { agentError, encodeAgentError } from './agent-error-json.js';
 
 /** A task as operators see it. */

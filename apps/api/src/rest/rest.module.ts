@@ -15,7 +15,11 @@ import { DeadPushesController } from './dead-letters/dead-pushes.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { SignInPagesController } from './connections/sign-in-pages.controller.js';
 import { LimitsController } from './limits/limits.controller.js';
-import { ArbiterRequestsController } from './tasks/arbiter-requests.controller.js';
+import { arbiterRequests } from './tasks/arbiter-requests.js';
+import { TaskActionsController } from './tasks/task-actions.controller.js';
+import { TaskCallResolver } from './tasks/task-call-resolver.js';
+import { TaskLogController } from './tasks/task-log.controller.js';
+import { TaskTraceController } from './tasks/task-trace.controller.js';
 import { TasksController } from './tasks/tasks.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
@@ -25,12 +29,15 @@ import { SpendingCapsController } from './spending-caps/spending-caps.controller
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { WhoamiController } from './whoami/whoami.controller.js';
 
+/** The routes of `/v1/tasks`. */
+const TASK_CONTROLLERS = [TasksController, TaskLogController, TaskTraceController, TaskActionsController];
+
 /** Baton's own REST API, beside A2A: a tenant's tasks, operations on many of them, dead letters, agents, secrets, sign-ins at servers, schedules, webhooks, tokens, usage, spending caps and audit log; and who calls. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
-    TasksController,
-    ArbiterRequestsController,
+    ...TASK_CONTROLLERS,
+    ...TASK_CONTROLLERS.map(arbiterRequests),
     BulkController,
     DeadLettersController,
     SecretsController,
@@ -51,5 +58,6 @@ import { WhoamiController } from './whoami/whoami.controller.js';
     WebhooksController,
     WhoamiController,
   ],
+  providers: [TaskCallResolver],
 })
 export class RestModule {}

@@ -9,7 +9,7 @@ import {
 import { z } from 'zod';
 import { timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
-import { encodeListed, taskSummary } from '../tasks/task-json.js';
+import { encodeListed, taskSummary } from '../tasks/task-summary-json.js';
 
 const MAX_TEXT = 200;
 const MAX_ID = 256;

@@ -1,7 +1,12 @@
-import { type CallHandler, Controller, type ExecutionContext, UseInterceptors } from '@nestjs/common';
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  type Type,
+  UseInterceptors,
+} from '@nestjs/common';
 import { map, type Observable } from 'rxjs';
 import { Alias } from '../../openapi/route.js';
-import { TasksController } from './tasks.controller.js';
 
 /** The words of Arbiter's clients for members of answers. */
 const WORDS: Readonly<Record<string, string>> = { task_id: 'request_id', tasks: 'requests' };
@@ -25,13 +30,16 @@ const arbiterWords = {
 };
 
 /**
- * `/v1/tasks` under the name that Arbiter's clients know: `/v1/requests`, with `request_id` for `task_id` and `requests` for
- * `tasks` (wire contract A-39, A-44). Nothing else knows of this name.
+ * The routes of a controller of `/v1/tasks` under the name that Arbiter's clients know: `/v1/requests`, with `request_id` for `task_id` and
+ * `requests` for `tasks` (wire contract A-39, A-44). Nothing else knows of this name.
  */
-@Alias(
-  '`/v1/requests` is another name of `/v1/tasks`, for clients of Arbiter. Its answers say `request_id` for `task_id`, and ' +
-    '`requests` for `tasks`. New clients use `/v1/tasks`.',
-)
-@UseInterceptors(arbiterWords)
-@Controller('v1/requests')
-export class ArbiterRequestsController extends TasksController {}
+export function arbiterRequests(tasks: Type<object>): Type<object> {
+  @Alias(
+    '`/v1/requests` is another name of `/v1/tasks`, for clients of Arbiter. Its answers say `request_id` for `task_id`, and ' +
+      '`requests` for `tasks`. New clients use `/v1/tasks`.',
+  )
+  @UseInterceptors(arbiterWords)
+  @Controller('v1/requests')
+  class ArbiterRequests extends tasks {}
+  return ArbiterRequests;
+}
