@@ -1,7 +1,8 @@
 import { type Codec, defineProfile, type OperationCall, ProtocolError, requestedTaskId } from '@baton/a2a';
 
 /**
- * The codec of calls over MCP. It does not encode results and events: their form depends on the client, so `McpHandler` writes them.
+ * The codec of calls over MCP. It does not encode results and events: their form depends on the client, so
+ * `McpOperations` and `ToolStream` write them.
  */
 export const MCP_CODEC: Codec = {
   version: '1.0',

@@ -8,8 +8,12 @@ import { CoreModule } from '../core/core.module.js';
 import type { ErrorFormat } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { McpHandler, sendMcpError } from './mcp-handler.js';
+import { McpOperations } from './mcp-operations.js';
 import { ProtectedResourceController } from './protected-resource.controller.js';
+import { ServerMethods } from './server-methods.js';
+import { TaskMethods } from './task-methods.js';
 import { TaskResources } from './task-resources.js';
+import { ToolCalls } from './tool-calls.js';
 
 const ERRORS: ErrorFormat = { sendError: sendMcpError };
 
@@ -41,6 +45,6 @@ class McpController {
 @Module({
   imports: [AccessModule, CoreModule, HttpModule, TasksModule],
   controllers: [McpController, ProtectedResourceController],
-  providers: [McpHandler, TaskResources],
+  providers: [McpHandler, McpOperations, ServerMethods, TaskMethods, TaskResources, ToolCalls],
 })
 export class McpModule {}
