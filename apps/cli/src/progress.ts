@@ -3,6 +3,7 @@ import { inMib, type Terminal } from './output.js';
 
 /** A command that is done sooner shows nothing. */
 const AFTER_MS = 1_000;
+/** Five times a second looks smooth. */
 const EVERY_MS = 200;
 
 /** How far a stream of bytes has come. */

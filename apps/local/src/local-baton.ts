@@ -34,6 +34,7 @@ const GRPC_PORT = 50_051;
 /** How often the API is started when others take its ports. */
 const MAX_TRIES = 3;
 
+/** A migration that is done sooner shows no lines. */
 const QUICK_MIGRATION_MS = 15_000;
 
 /** What came up, for the person at the terminal. */

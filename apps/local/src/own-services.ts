@@ -4,6 +4,7 @@ import type { Home } from './home.js';
 import { findRedisBinary, startPostgres, startRedis } from './services/index.js';
 import type { Supervised } from './supervisor.js';
 
+/** Postgres writes a checkpoint before it ends, which takes long on a slow disk. */
 const STOP_MS = 20_000;
 const LOOK = 'See its log, beside its data.';
 

@@ -9,6 +9,7 @@ const OTHER_HOST =
   '{"error":"this port does not answer for the name in Host: use its address, or add the name to MANAGEMENT_HOSTS"}';
 /** Connections to it: probes and Prometheus need few. */
 const MAX_CONNECTIONS = 64;
+/** A connection without a request for this long is closed: probes send theirs at once. */
 const SILENT_MS = 10_000;
 
 /** `/healthz`, `/readyz` and `/metrics` of a worker, when `WORKER_PORT` is set. */

@@ -37,6 +37,7 @@ const THREAD_FILE = join(__dirname, 'compute-thread.js');
 /** Limits of one thread. */
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 const CLOSED = 'the threads of this process are being stopped';
+/** A thread without work ends after this time, because of its memory. */
 const IDLE_MS = 30_000;
 /** Maximum time for a thread to start, on a very busy machine. */
 const START_MS = 60_000;

@@ -26,6 +26,7 @@ const PREFIX_LENGTH = 'baton_'.length + 6;
 export const MAX_TOKEN_AGENTS = 100;
 export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
 
+/** Hashes that no token has are kept for a minute: an invalid token that is repeated costs one read a minute. */
 const MAX_UNKNOWN = 10_000;
 const UNKNOWN_MS = 60_000;
 
@@ -33,6 +34,7 @@ const UNKNOWN_MS = 60_000;
 const EACH_USE_MS = 60_000;
 /** How long uses of several tokens are collected for one statement. */
 const COLLECT_USES_MS = 1_000;
+/** With more tokens in use, some uses are stored more often. */
 const MAX_USED_TOKENS = 10_000;
 
 /** Who calls, for which tenant, and what it may do. */

@@ -7,8 +7,11 @@ import { type QuietLog } from './quiet-log.js';
 
 /** The pattern of a schedule that fires once is its time after this. */
 export const ONCE = 'once ';
+/** A queue whose server is away is opened again this often. */
 const REOPEN_MS = 1_000;
+/** The pause after a refusal of the server (`paceRetries`). */
 const RETRY_MS = 250;
+/** A server that does not answer must not hold up the end of the process. */
 const CLOSE_MS = 2_000;
 
 /** How a driver runs BullMQ. */

@@ -2,6 +2,7 @@ import type { Logger } from '@baton/telemetry';
 
 /** Where messaging logs warnings. */
 export type MessagingLog = Pick<Logger, 'info' | 'warn' | 'error'>;
+/** An outage writes one line of a kind each ten seconds. */
 const QUIET_MS = 10_000;
 
 /**

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ControlMessage, Messaging, Unsubscribe } from './messaging.js';
 
+/** With more tenants than this, the least used are read again. */
 const MAX_ENTRIES = 10_000;
 /** Keys without a value are kept apart, so that a flood of guesses does not push the values out. */
 const MAX_MISSING = 1_000;

@@ -27,6 +27,7 @@ export interface ConnectRules {
   onRefused?: (host: string, reason: string) => void;
 }
 
+/** TCP has repeated the first packet three times by then: a host that drops packets is given up. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Addresses of one host that a proxy is asked for, one after another. */
 const MAX_TUNNELS = 4;

@@ -20,6 +20,7 @@ import { timeoutSignal } from './timeout-signal.js';
 
 export type Fetch = typeof globalThis.fetch;
 
+/** Hosts of files redirect two or three times. */
 const MAX_REDIRECTS = 5;
 /** Maximum time until an answer starts, and between two parts of it. Models may need long. */
 const ANSWER_MS = 15 * 60_000;

@@ -183,6 +183,7 @@ function contextOf(traceparent: string | undefined): Context {
 const textOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 
+/** An outage of the collector writes one line a minute. */
 const QUIET_MS = 60_000;
 
 /** At most once a minute: the SDK reports a collector that is away for each batch. */

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from './logger.js';
 
+/** The end of an outage is in the log a second later. */
 const PROBE_MS = 1_000;
 
 /**

@@ -27,6 +27,7 @@ export interface WatchdogData {
 /** Positions in the memory that both threads share, as 32-bit numbers. */
 export const SHARED = { pulse: 0, inHand: 1, debugged: 2 } as const;
 
+/** A thread that dies at once must not take the CPU. */
 const RESTART_MS = 1_000;
 
 /**

@@ -120,6 +120,7 @@ export interface NegotiatedExtensions {
 
 /** What agents name as an extension may come from anywhere, and goes into a header: a URI without a comma. */
 const EXTENSION_URI = /^[\x21-\x2b\x2d-\x7e]{1,255}$/;
+/** So many URIs stay below the 8 KiB that proxies take of a header. */
 const MAX_ACTIVATED = 20;
 const NO_HEADERS = (): Record<string, string> => ({});
 

@@ -23,6 +23,7 @@ import { GrpcHealth } from './grpc-health.js';
 
 /** After this time the server asks whether the peer of a silent connection is there. */
 const PING_MS = 30_000;
+/** A peer on a slow network answers within some seconds. Without an answer the connection counts as dead. */
 const PING_TIMEOUT_MS = 10_000;
 /** A connection without a call is closed after this time. */
 const IDLE_MS = 300_000;

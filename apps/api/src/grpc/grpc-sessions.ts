@@ -19,6 +19,7 @@ const CALLS_A_READ = 32;
 const RESETS = 2;
 const WINDOW_MS = 1_000;
 const LOOK_MS = 50;
+/** An attack writes six lines a minute. */
 const LOG_EVERY_MS = 10_000;
 
 /** The calls of a session. */

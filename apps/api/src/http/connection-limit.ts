@@ -19,7 +19,9 @@ const SHARE = 0.25;
 const SHORT = 0.8;
 /** A connection that is silent for this long makes room for others. */
 const SILENT_MS = 10_000;
+/** How often silent connections are closed while there are too many: a burst waits no longer than this. */
 const SWEEP_MS = 1_000;
+/** An attack writes six lines a minute. */
 const LOG_EVERY_MS = 10_000;
 
 const CONNECTIONS = gauge('baton_connections', 'Open connections of callers, by port', ['port']);

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 
 /** The listener of routes at the management port (`LISTENER_CONSTRAINT`). */
 export const MANAGEMENT = 'management';
+/** The import of a tenant is one request, and may take an hour. */
 const IMPORT_MS = 3_600_000;
 
 /** Moves every route of a controller to the management port. Guards and error filters are those of all routes. */

@@ -12,6 +12,7 @@ export interface Tool {
 
 /** Hosts show all descriptions to their model at once, and some cut them. */
 const MAX_DESCRIPTION = 2_000;
+/** A description of `MAX_DESCRIPTION` has no room for more. */
 const MAX_SKILLS = 20;
 
 /** The tool by which an agent is called. Its name is the slug. */

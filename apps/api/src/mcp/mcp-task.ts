@@ -3,6 +3,7 @@ import { type Elicitations, textOf } from './elicitations.js';
 import type { CallToolResult } from './tool-result.js';
 
 const DAY_MS = 86_400_000;
+/** Clients that cannot listen ask this often. Most turns end within seconds; a person takes longer to answer. */
 const WORKING_POLL_MS = 1_000;
 const WAITING_POLL_MS = 5_000;
 

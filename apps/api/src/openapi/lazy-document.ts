@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type Route, routesOf } from './route.js';
 
+/** Seconds for which a client keeps the document. It changes only with a release. */
 const MAX_AGE = 300;
 const BASE = '/v1/';
 

@@ -43,6 +43,7 @@ export const nameQuery = (description: string): QueryPipe<string | undefined> =>
     throw ProtocolError.invalidParams(name, `must be a text of at most ${MAX_NAME} characters`);
   });
 
+/** Longer than any slug, id or key of a principal. */
 const MAX_NAME = 1_000;
 
 /** `true` or `false`. Left out means false. */

@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Account } from './postgres-files.js';
 
+/** A machine that is busy with other work may need a minute to start Postgres. */
 const READY_TIMEOUT_MS = 120_000;
 
 /** How to run a server that belongs to us. */

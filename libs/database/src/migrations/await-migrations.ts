@@ -3,6 +3,7 @@ import type { Logger } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Database } from '../connection/database.js';
 
+/** A process that waits for a migration starts about a second after its end. */
 const POLL_MS = 1_000;
 
 /** The remedy for pending migrations: for a log line or a readiness check. */

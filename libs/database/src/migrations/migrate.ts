@@ -39,6 +39,7 @@ interface MigrationSet {
  * would keep a concurrent index build waiting for ever; hence another number than that release's (4712083001).
  */
 const MIGRATION_LOCK = 4_712_083_002;
+/** A process that waits for the lock goes on this soon after it is free. */
 const LOOK_AGAIN_MS = 250;
 
 const HISTORY_EXISTS = `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found`;

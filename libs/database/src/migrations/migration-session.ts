@@ -32,6 +32,7 @@ type NextQuery = Query | ((changed: number) => Query);
 
 /** SQLSTATEs lock_not_available and deadlock_detected: the same statement may succeed later. */
 const GAVE_WAY = new Set(['55P03', '40P01']);
+/** The pause doubles with each try up to here: locks are held for seconds, or until an operator acts. */
 const LONGEST_PAUSE_MS = 10_000;
 /** Columns of an {@link OtherSession}. */
 export const SESSION_COLUMNS = `a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) AS name, a.state,

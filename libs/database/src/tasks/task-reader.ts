@@ -32,6 +32,7 @@ import { artifactsJson, INLINE_BYTES, isPartial, type TaskRow } from './task-row
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
 
+/** Rows of a page, of the log and of the history: a message of the history may be large. */
 const CONTENT_ROWS = 1024;
 const HISTORY_ROWS = 64;
 /** Maximum share of a budget for the history if artifacts are read as well. */

@@ -12,6 +12,7 @@ const KEPT_MS = 24 * 3_600_000;
 /** Time after a failure, or after an unknown key, before the issuer is asked again. */
 const PAUSE_MS = 30_000;
 
+/** A caller waits for the keys of its issuer. A document of keys has some kilobytes and some keys. */
 const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;

@@ -20,6 +20,7 @@ import { hasValue, scopesOf, userPrincipal } from './claims.js';
 import { IssuerKeys, readIssuerKeys } from './issuer-keys.js';
 import { IssuerError } from './issuer-error.js';
 
+/** Half of the 16 KiB that Node.js takes of all headers. Tokens with many groups have about 4 KiB. */
 const MAX_LENGTH = 8192;
 /** What can be the URL of an issuer. Postgres refuses U+0000 in a text. */
 const ISSUER = /^[\x21-\x7e]{1,2048}$/;
@@ -41,6 +42,7 @@ const ALGORITHMS = [
 const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']);
 /** How far the clock of an issuer may be ahead. If it is behind, its tokens expire a little too early. */
 const TOLERANCE_SECONDS = 30;
+/** Issuers whose keys are kept: some kilobytes each. */
 const MAX_ISSUERS = 1_000;
 /** Maximum number of users that a process remembers as noted. */
 const MAX_USERS = 50_000;

@@ -34,6 +34,7 @@ import { OAuthFailure } from './oauth-failure.js';
 const EARLY_MS = 30_000;
 /** How long one process alone refreshes tokens: longer than the request and the write after it. */
 const CLAIM_MS = 60_000;
+/** With the request of at most 15 s, a refresh is stored before the claim ends. */
 const STORE_MS = 40_000;
 /** Maximum scopes of a sign-in, so that a server does not ask for others for ever. */
 const MAX_SCOPES = 100;

@@ -2,6 +2,7 @@ import { type SlotUsage } from '@baton/database';
 
 /** Runs on the queue beside the running ones, as a share of the slots. They bridge the time of a refill. */
 const BACKLOG = 0.5;
+/** Half of few slots would be too few runs to bridge a refill. */
 const LEAST_BACKLOG = 4;
 /** An older read is out of date. */
 const STALE_MS = 1_000;

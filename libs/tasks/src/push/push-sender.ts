@@ -41,6 +41,7 @@ const LEASE_MARGIN_MS = 5_000;
 const PAGE = { limit: 100, bytes: 1024 * 1024 };
 /** After this many requests a config lets others go first. */
 const MAX_REQUESTS = 100;
+/** The error is in a row that each try updates, so it stays short. */
 const MAX_ERROR_CHARS = 500;
 const GONE = 410;
 /** Bytes of an answer that are looked at for its owner. */

@@ -39,6 +39,7 @@ const NOT_STATIC: ReadonlySet<string> = new Set([
   'vapid',
 ]);
 
+/** The caller waits for the check. A receiver echoes a short text. */
 const CHALLENGE_MS = 10_000;
 const CHALLENGE_BYTES = 4_096;
 

@@ -27,6 +27,7 @@ import { TaskConsoles } from './task-consoles.js';
 import { RunContextState } from './run-context-state.js';
 import { RunJournal } from './run-journal.js';
 
+/** Each is read before the turn begins. */
 const MAX_REFERENCE_TASKS = 16;
 
 /** Builds the input of a runtime for a turn. */

@@ -4,6 +4,7 @@ import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { newContextOf } from './turn-acceptance.js';
 
+/** Enough for a conversation. Each task is read with its messages. */
 const DEFAULT_COUNT = 16;
 const MAX_COUNT = 100;
 

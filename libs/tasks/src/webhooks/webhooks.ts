@@ -23,6 +23,7 @@ import { callOnce, type ReceiverReply } from '../push/call-once.js';
 import { DeliverySigner } from '../push/delivery-signer.js';
 import { ReceiverCheck } from '../push/receiver-check.js';
 
+/** The time of a real notice. */
 const TEST_MS = 10_000;
 
 /** What a webhook is made of. */

@@ -29,6 +29,7 @@ const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null
 const YEAR_10000 = new Date('+010000-01-01T00:00:00Z');
 /** Default time for which the former secret of a rotated token stays valid. */
 const OVERLAP_SECONDS = 3_600;
+/** Long enough for a change that is rolled out by hand. */
 const MAX_OVERLAP_SECONDS = 30 * 86_400;
 
 const members = {

@@ -16,6 +16,7 @@ import { taskNames } from '../task-names.js';
 const MAX_AGENTS = 100;
 /** Default time for which the former secret still signs. */
 const OVERLAP_SECONDS = 86_400;
+/** Long enough for a change that is rolled out by hand. */
 const MAX_OVERLAP_SECONDS = 30 * 86_400;
 
 const STATES = new Map(

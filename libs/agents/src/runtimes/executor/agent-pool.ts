@@ -31,6 +31,7 @@ interface PendingStart {
 const MAX_EXTRA = 2;
 /** Maximum concurrent turns with a process of their own. */
 const MAX_ALONE = 2;
+/** The pause before a process starts again doubles with each failure: code that fails while it loads must not take the CPU. */
 const BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 5_000;
 /** A process that ran for this long resets the backoff. */

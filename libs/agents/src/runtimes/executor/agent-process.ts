@@ -49,6 +49,7 @@ const UNRESPONSIVE_MS = 2_000;
 const START_MS = 30_000;
 /** Time that executors have after their turns before a retired process ends. */
 const WIND_UP_MS = 2_000;
+/** Characters of what a process has written last: enough for a stack. */
 const MAX_TAIL = 16_000;
 const MAX_KNOWN_TURNS = 1_000;
 

@@ -21,6 +21,7 @@ export interface ReplayResult {
 
 /** Time for the replay of one task: its code may wait for something that no step has. */
 const REPLAY_MS = 10_000;
+/** A module with many packages loads slowly from a slow disk. */
 const LOAD_MS = 60_000;
 const MEMORY_MB = 1_024;
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;

@@ -40,6 +40,7 @@ export const CHARACTERS_OF_TOKEN = 3;
 
 /** Maximum share of the window that the results of one step take. */
 const RESULTS_SHARE = 0.25;
+/** Enough for the head of a result, also in a small window. */
 const LEAST_CHARACTERS = 1_000;
 
 /** Maximum characters of one result of a step, so that a step does not fill the window alone. */

@@ -24,7 +24,9 @@ export interface LeaseKeeperOptions extends BeatOptions {
 }
 
 const THREAD_FILE = join(__dirname, 'lease-thread.js');
+/** The pause before a thread that has died starts again. A lease lasts many times longer. */
 const RESTART_MS = 500;
+/** A statement that extends leases takes milliseconds. A thread that hangs is ended. */
 const CLOSE_MS = 2_000;
 
 /**

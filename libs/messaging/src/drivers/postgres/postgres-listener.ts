@@ -3,8 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { withTimeout } from '../../with-timeout.js';
 import { type QuietLog } from '../../quiet-log.js';
 
+/** Until the connection is back, readers find events in the log. */
 const RETRY_MS = 250;
+/** A connection that broke without a sign is noticed within this time. */
 const HEARTBEAT_MS = 5_000;
+/** A server that does not answer must not hold up the end of the process. */
 const CLOSE_MS = 1_000;
 
 /** One LISTEN connection, from its opening until it is lost. */

@@ -45,6 +45,7 @@ import { PostgresListener } from './postgres-listener.js';
 const SCHEMA = 'bullmq';
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
+/** By the contract of `Messaging` a write rejects within 2 s, and a read as well. */
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
 /** Longest time of a statement at the server, and for its answer. */

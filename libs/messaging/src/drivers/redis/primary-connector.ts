@@ -7,6 +7,7 @@ import { connectionProblem } from '../../quiet-log.js';
 
 /** The connector skips a node that does not answer within this time. */
 const NODE_MS = 2_000;
+/** A server that does not answer must not hold up the end of the process. */
 export const DISCONNECT_MS = 2_000;
 
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>;

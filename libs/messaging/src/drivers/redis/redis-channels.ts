@@ -3,7 +3,9 @@ import { type QuietLog } from '../../quiet-log.js';
 import { type Subscription } from '../../messaging.js';
 import { RedisConnection, PING_MS } from './redis-connection.js';
 
+/** Channels of one command: Redis serves no other client while it runs. */
 const BATCH = 1_000;
+/** A silent connection gets an answer this often, so that a dead one is noticed. */
 const HEARTBEAT_MS = 5_000;
 
 /**

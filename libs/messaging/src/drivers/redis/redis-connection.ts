@@ -7,6 +7,7 @@ import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-s
 
 /** After this time without a due answer the connection counts as dead and is replaced. */
 const SILENCE_MS = 5_000;
+/** Redis answers within milliseconds. A probe of readiness waits for the answer. */
 export const PING_MS = 2_000;
 
 const reconnectDelay = (tries: number): number => Math.min(50 * 2 ** Math.min(tries, 5), 1_000);

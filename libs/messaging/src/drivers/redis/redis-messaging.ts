@@ -31,6 +31,7 @@ import { redisServer } from './redis-server.js';
 
 /** Events travel with their signal up to this size. */
 const SIGNAL_BYTES = 64 * 1024;
+/** By the contract of `Messaging` a write rejects within 2 s, and a read as well. */
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
 /** Maximum in transit to a slow server. More is dropped. */

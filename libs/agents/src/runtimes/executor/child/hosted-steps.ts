@@ -49,11 +49,14 @@ const ASKING_MS = 600_000;
 const COMPENSATION_MS = 30_000;
 /** Time for steps beside the one that has failed. */
 const OTHERS_MS = 10_000;
+/** No event reports their end. A turn that fails ends this much later at most. */
 const POLL_MS = 20;
 /** Characters of a step's name in that of its compensation. */
 const MAX_UNDONE_NAME = 150;
+/** Three tries within some three seconds pass over a short fault. An author sets `attempts` and `backoff` for others. */
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BACKOFF_MS = 1_000;
+/** The pause doubles with each try, up to an hour. */
 const MAX_BACKOFF_MS = 3_600_000;
 
 type OnUnknown = NonNullable<StepOptions['onUnknown']>;
