@@ -21,7 +21,7 @@ import { VersionLoad } from './version-load.js';
 
 /** Runs a worker holds at once: few, so that a burst fills the queue. */
 const SLOTS = 25;
-/** The load goes on for so long after the last fault began. */
+/** The load continues for so long after the last fault began. */
 const TAIL_MS = 5000;
 /** A rate of tasks that two cores keep up with, for runs with few faults. */
 const TASKS_PER_SECOND = 25;
@@ -36,7 +36,7 @@ const MIN_VERSION_TASKS = 12;
 const CODE_PERCENT = 5;
 const MIN_CODE_TASKS = 12;
 
-/** What is told of a run while it goes on. */
+/** What is told of a run while it continues. */
 export type Progress = (line: string) => void;
 
 /** What a run was, beside what was observed. */

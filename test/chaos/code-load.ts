@@ -21,7 +21,7 @@ const SHAPES: readonly Shape[] = ['plain', 'patched', 'checked', 'plain'];
 
 /**
  * Tasks of two agents in code, while their code is deployed again and again: each deploy replaces all workers. Of the one that pins its
- * tasks, a task goes on with the code with which it began. Of the other one, a task goes on with the newest code, or is parked until a
+ * tasks, a task continues with the code with which it began. Of the other one, a task continues with the newest code, or is parked until a
  * release fits it. Between two deploys the files of the pinned one are overwritten below running workers. After the load all kinds of releases come in turn until every task has ended.
  */
 export class CodeLoad {

@@ -73,7 +73,7 @@ export class Harvest {
     const snapshot = read(await this.result(caller, { ...request, method: methods.get }));
     if (snapshot.kind !== 'task') throw new Error(`${methods.get} of ${taskId} did not answer with a task.`);
     const log: Frame[] = [];
-    // A log that goes on has no end to wait for; what there is of it is read at once.
+    // A log that continues has no end to wait for; what there is of it is read at once.
     const deadline = AbortSignal.timeout(LOG_MS);
     for (let tries = 0; tries < TRIES && log.length < attempts.length && !deadline.aborted; tries++) {
       const lastEventId = log.at(-1)?.sequence ?? 0;

@@ -71,7 +71,7 @@ interface Site {
   faults: string[];
 }
 
-/** How a fault begins, goes on and ends, and by what an operator knows it. */
+/** How a fault begins, continues and ends, and by what an operator knows it. */
 interface MachineFault {
   begin(site: Site): Promise<void> | void;
   /** Called again and again while the fault lasts. @param share of its time that has passed, from 0 to 1 */

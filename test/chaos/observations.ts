@@ -27,7 +27,7 @@ export interface Frame {
   said: Said;
 }
 
-/** One reader of one task: it goes on after its last frame however often its connection breaks. */
+/** One reader of one task: it continues after its last frame however often its connection breaks. */
 export interface Viewer {
   name: string;
   /** `log`: it began after this sequence. `snapshot`: it began with the task as of its first frame. */

@@ -234,7 +234,7 @@ describeConsole('the playground', () => {
   nightlyIt('resumes an answer by itself that the network has cut', async () => {
     baton.expectFaults(/Failed to load resource|ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
     const page = await open();
-    // It goes on for longer than the test needs, however slow the machine.
+    // It continues for longer than the test needs, however slow the machine.
     const metadata = { echo: { chunks: 200, delayMs: 2_000 } };
     await page.getByLabel('Metadata of the message (JSON)').fill(JSON.stringify(metadata));
     await page.evaluate(BREAK_AT_THE_FOURTH);

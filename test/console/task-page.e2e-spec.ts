@@ -151,7 +151,7 @@ describeConsole('the page of a task', () => {
   it('counts the events as they come in', async () => {
     const { message } = sendParams('count');
     const configuration = { returnImmediately: true };
-    // It goes on for longer than any test.
+    // It continues for longer than any test.
     const metadata = { echo: { chunks: 1_000, delayMs: 2_000 } };
     const { result } = await caller.call('SendMessage', { message: { ...message, metadata }, configuration });
     const { id } = (result as { task: { id: string } }).task;

@@ -132,7 +132,7 @@ describeConsole('tasks in the console', () => {
       .waitFor();
   });
 
-  it('are answered in place, and the log goes on without another look', async () => {
+  it('are answered in place, and the log continues without another look', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);
     await page.getByLabel('Your answer').fill('here it is');

@@ -138,7 +138,7 @@ describeContract(
     });
 
     it('S-9 after the time limit the answer is the task, still `working`, and the run continues', async () => {
-      // It does not go on before the file is removed.
+      // It does not continue before the file is removed.
       writeFileSync(HOLD_FILE, '');
       const impatient = await api.stack.addApi({ SEND_WAIT_MS: '500' });
       const send = ({ url }: { url: string }) => {

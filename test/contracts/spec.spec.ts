@@ -129,7 +129,7 @@ describeContract(
     });
 
     it('P-5 a stream begins with the task at a sequence, and `Last-Event-ID` resumes after a sequence', async () => {
-      // It says its first chunk and goes on when the late callers are there.
+      // It says its first chunk and continues when the late callers are there.
       writeFileSync(HOLD_FILE, '');
       const waiting = new Set(['late', 'legacy']);
       const comes = (who: string) => async () => {

@@ -38,7 +38,7 @@ const failedTask = ({ error }: RpcAnswer): string =>
 const saidBy = ({ result }: RpcAnswer): string => JSON.stringify(result?.task.status.message);
 const textOf = ({ result }: RpcAnswer): string => result?.task.artifacts[0].parts[0].text as string;
 
-/** A run that goes on for some seconds, and was begun when this resolves. */
+/** A run that continues for some seconds, and was begun when this resolves. */
 async function bystander(agent: string, text: string, metadata: object = {}) {
   const frames: Frame[] = [];
   const stream = callerOf(agent, otherToken).stream('SendStreamingMessage', sendParams(text, { metadata }));

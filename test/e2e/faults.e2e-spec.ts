@@ -28,7 +28,7 @@ describe.each(driversOf('redis'))('faults on %s', (driver) => {
   const pacerAt = (api: number): string => stack.url(api, 'pacer');
   afterAll(() => stack.stop());
 
-  /** Follows many runs at once and does the damage when all of them are in the middle. They go on when it is done. */
+  /** Follows many runs at once and does the damage when all of them are in the middle. They continue when it is done. */
   async function followAll(again: () => string, damage: () => Promise<void>): Promise<Frame[][]> {
     hold.hold();
     let begun = 0;

@@ -57,7 +57,7 @@ describe('hostile content', () => {
   });
   const ask = (slug: string) =>
     new RawCaller(stack.url(0, slug), attacker.token).call('SendMessage', sendParams('go'));
-  /** Another tenant's echo comes back, however often it is asked, as long as the attack goes on. */
+  /** Another tenant's echo comes back, however often it is asked, as long as the attack continues. */
   async function meanwhile<T>(attack: Promise<T>): Promise<T> {
     const state = { over: false };
     void attack.finally(() => (state.over = true));

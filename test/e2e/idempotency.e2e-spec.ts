@@ -64,7 +64,7 @@ async function inDatabase(statement: string): Promise<void> {
   }
 }
 
-/** Tasks are accepted and none goes on until this has been done: the one worker is asleep. */
+/** Tasks are accepted and none continues until this has been done: the one worker is asleep. */
 async function whileNothingRuns<T>(act: () => Promise<T>): Promise<T> {
   stack.workers[0]!.signal('SIGSTOP');
   try {

@@ -112,7 +112,7 @@ describe('a task of an agent that pins its tasks', () => {
     });
     const { parked } = await untilParked(asked.id as string);
     expect(parked.problem).toContain('first of 3.0.0');
-    // It pins again: the task goes on by itself, with its own code.
+    // It pins again: the task continues by itself, with its own code.
     await replaceWorkers(deploy('2.0.0'));
     expect(saidIn(await ended(asked.id as string))).toBe('hello of 2.0.0 2.0.0, old, words of 2.0.0 2.0.0');
   });

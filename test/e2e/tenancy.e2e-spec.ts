@@ -173,7 +173,7 @@ describe('tenants', () => {
       const copied = await stack.createToken(`${slug}-copy`);
       expect(await events(stack.apis[1]!.url, copied)).toEqual(await events(stack.apis[0]!.url, token));
     }
-    // The log goes on where it was: a stream from its beginning, and the next turn of the task that asks.
+    // The log continues where it was: a stream from its beginning, and the next turn of the task that asks.
     const logOf = async (caller: RawCaller) => {
       const frames: Frame[] = [];
       for await (const frame of caller.stream('SubscribeToTask', { id: ids[1] }, 1)) {

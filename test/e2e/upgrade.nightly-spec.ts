@@ -19,7 +19,7 @@ const ROOT = join(__dirname, '../..');
 const PRESENT = join(ROOT, 'dist');
 const CHUNKS = 4;
 const STREAMS = 3;
-/** The traffic goes on while processes start: it must leave them time for that. */
+/** The traffic continues while processes start: it must leave them time for that. */
 const SEND_PAUSE_MS = 250;
 const FINISHED_TASKS = 2_000;
 /** The database does not ask for it until the old processes are gone. */

@@ -19,7 +19,7 @@ export interface GrpcTarget {
   known: Known;
 }
 
-/** How a call ended: its status and message; or `messages` for a stream that goes on. */
+/** How a call ended: its status and message; or `messages` for a stream that continues. */
 interface GrpcOutcome {
   status?: string;
   message?: string;
@@ -98,7 +98,7 @@ function call(
     };
     stream.on('error', () => (outcome.isReset = true));
     stream.on('response', take).on('trailers', take);
-    // A stream of events, or a watch of health, may go on for ever.
+    // A stream of events, or a watch of health, may continue for ever.
     stream.on('data', () => {
       outcome.status ??= 'goes on';
       setImmediate(() => end(outcome));

@@ -20,7 +20,7 @@ export interface HttpTarget {
   known: Known;
 }
 
-/** Make what valid requests name: a task that has ended, one that asks, and one that goes on for hours. */
+/** Make what valid requests name: a task that has ended, one that asks, and one that continues for hours. */
 export async function prepareTarget(stack: Stack): Promise<HttpTarget> {
   const { slug, token } = await stack.createTenant();
   await stack.baton('hosts', 'bind', 'fuzz.example', '--tenant', slug, '--agent', 'echo', '--public');

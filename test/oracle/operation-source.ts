@@ -72,7 +72,7 @@ const WEIGHTS: Record<Verb, number> = {
   tombstoneGrowsOld: 2,
 };
 
-/** A worker's process that has, or had, a run. It goes on writing until it is told that it may not, and sometimes after that. */
+/** A worker's process that has, or had, a run. It continues writing until it is told that it may not, and sometimes after that. */
 interface Writer extends Attempt {
   worker: string;
   /** The head of the log, as it knows it. */

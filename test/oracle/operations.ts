@@ -124,7 +124,7 @@ export interface Arguments {
     error?: string | undefined;
     /** The writer stores the folded artifacts. */
     folds: boolean;
-    /** Of a question: the task goes on after this time without an answer. */
+    /** Of a question: the task continues after this time without an answer. */
     wakeInMs?: number | undefined;
   };
   writeJournal: { writer: Attempt; position: number; value: string };

@@ -69,9 +69,9 @@ export interface ModelTask {
   journal: { position: number; run: string; attempt: number; value: string }[];
   /** It ended longer ago than its retention. */
   isOld: boolean;
-  /** Whether it goes on without an answer. */
+  /** Whether it continues without an answer. */
   wakesAt: 'later' | 'over' | null;
-  /** The run that goes on then, or has gone on. */
+  /** The run that continues then, or has gone on. */
   wakesRun: string | null;
 }
 
@@ -161,7 +161,7 @@ const noState = (): State => ({
 const NO_QUOTA: Quota = { maxInFlight: null, maxWaiting: null, reserveUpTo: 1, exact: false };
 const THREE_TIMES: Retry = { maxAttempts: 3, initialMs: 0, factor: 1, maxMs: 0 };
 const LONGEST_PAUSE_MS = 60_000;
-/** Of a task that does not go on without an answer. */
+/** Of a task that does not continue without an answer. */
 const NEVER: Pick<ModelTask, 'wakesAt' | 'wakesRun'> = { wakesAt: null, wakesRun: null };
 
 /** The text that the caller of a task and its dead letter get. */
@@ -733,7 +733,7 @@ export class TaskModel {
     return { outcome: due.length > 0 ? 'woken' : 'nothing is due', answer: answer.sort() };
   }
 
-  /** Children that go on although their parent has ended or is gone. */
+  /** Children that continue although their parent has ended or is gone. */
   abandonedChildren(_: object): Result {
     const abandoned = this.tasks.filter((task) => {
       if (task.parent === null || isTerminal(task)) return false;
@@ -881,7 +881,7 @@ export class TaskModel {
     return task?.activeRun === run && task.attempt === attempt ? task : undefined;
   }
 
-  /** A new run goes on the queue unless others of its tenant wait, or as many as may are in flight. */
+  /** A new run is put on the queue unless others of its tenant wait, or as many as may are in flight. */
   private slotFor(tenant: string, quota = NO_QUOTA): 'queue' | 'waits' | 'refused' {
     const waiting = this.runs.filter((run) => run.tenant === tenant && isWaiting(run));
     const { maxInFlight, maxWaiting } = quota;

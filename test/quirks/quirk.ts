@@ -2,7 +2,7 @@ import { table } from '../docs/settings.js';
 
 /** What a peer does, and what Baton makes of it: one row of docs/agents/provider-behaviour.md, and one test. */
 export interface Quirk {
-  /** What the peer does: goes on after "When a model provider …". */
+  /** What the peer does: continues after "When a model provider …". */
   when: string;
   /** Names of the peers that are tested with it. */
   on: readonly string[];

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Stops the agents `pacer` and `busy` behind their first chunk until the test lets them go on. A stream of a fixed length may end
+ * Stops the agents `pacer` and `busy` behind their first chunk until the test lets them continue. A stream of a fixed length may end
  * before the test has done what must happen during it.
  */
 export class Hold {

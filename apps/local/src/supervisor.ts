@@ -22,7 +22,7 @@ export interface Supervised {
 /** The events of the supervisor. */
 export interface SupervisorEvents {
   say(line: string): void;
-  /** It has failed too often to go on. */
+  /** It has failed too often to continue. */
   giveUp(line: string): void;
   /** Pause before the n-th try in a row (n from 1), in milliseconds. */
   backoffMs?: (attempt: number) => number;

@@ -77,7 +77,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
   }
 
-  /** Tasks that begin with this code go on with it, in every worker. Returns the agent with the hash of what is kept. */
+  /** Tasks that begin with this code continue with it, in every worker. Returns the agent with the hash of what is kept. */
   private async keep(agentsDir: string, agent: InstalledAgent): Promise<InstalledAgent> {
     const { slug, definition } = agent;
     if (definition.versions !== 'pinned') return agent;

@@ -97,7 +97,7 @@ export interface AgentDefinition {
   idempotencyHours?: number;
 }
 
-/** `latest`: a task that has begun goes on with the newest version of its agent. `pinned`: with the one with which it began. */
+/** `latest`: a task that has begun continues with the newest version of its agent. `pinned`: with the one with which it began. */
 export const VERSION_POLICIES = ['latest', 'pinned'] as const;
 export type VersionPolicy = (typeof VERSION_POLICIES)[number];
 

@@ -26,7 +26,7 @@ export class ArtifactFold {
     else this.replace(artifact);
   }
 
-  /** The artifacts in the order in which they first appeared. They go on growing with later events. */
+  /** The artifacts in the order in which they first appeared. They continue growing with later events. */
   artifacts(): Artifact[] {
     return [...this.byId.values()];
   }

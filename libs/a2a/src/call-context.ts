@@ -48,7 +48,7 @@ export interface CallContext {
   label?: AgentLabel;
   /** The value of the `Idempotency-Key` header of a send. */
   idempotencyKey?: string;
-  /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */
+  /** `Last-Event-ID` of a resubscribe: the sequence after which to continue. */
   lastEventId?: number;
   /** The card of an agent with the URLs at which the caller reaches it, signed if a key is configured. */
   buildCard?: (agent: Agent) => Promise<AgentCard>;
@@ -65,7 +65,7 @@ export interface OperationRules {
   reply: 'task-or-message' | 'task';
   /** How a blocking send answers if the agent threw: with the error, or the failed task. */
   agentThrew: 'error' | 'failed-task';
-  /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run goes on). */
+  /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run is not stopped). */
   wait: 'for-the-turn' | 'limited';
   /** The same for the stream of a send, which then ends before its turn. */
   streamWait: 'for-the-turn' | 'limited';

@@ -1,7 +1,7 @@
 import { ProtocolError } from './protocol-error.js';
 import { isUuid } from './ids.js';
 
-/** Position of the last row of a page of ListTasks; the next page goes on after it. */
+/** Position of the last row of a page of ListTasks; the next page continues after it. */
 export interface PagePosition {
   statusAt: Date;
   taskId: string;

@@ -4,7 +4,7 @@ import { type Artifact, Message, Role, type Task, TaskState } from './model.js';
 import type { ClientTaskIdRule } from './call-context.js';
 import { isInterrupted, isTerminal } from './task.js';
 
-/** `join`: wait for the task there is; `answer`: go on with it; `new-turn`: a new task of the same context. */
+/** `join`: wait for the task there is; `answer`: continue with it; `new-turn`: a new task of the same context. */
 export type AliasedTurn = 'join' | 'answer' | 'new-turn';
 
 /**

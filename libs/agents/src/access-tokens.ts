@@ -71,7 +71,7 @@ export abstract class AccessTokens {
   ): Promise<WiderAccess | undefined>;
 
   /**
-   * A link for the caller of the task. The task goes on by itself when the caller has signed in.
+   * A link for the caller of the task. The task continues by itself when the caller has signed in.
    * @param wanted the server, or a child task that waits for the same
    * @returns undefined: the caller cannot sign in, or has let the time of an earlier link pass
    */

@@ -49,7 +49,7 @@ export interface TurnJournal {
    */
   restart(value: unknown): Promise<void>;
   /**
-   * The task may have a call at a tool server that goes on by itself, from now on. If the task is canceled while no worker has it, the
+   * The task may have a call that a tool server executes as a task of its own, from now on. If the task is canceled while no worker has it, the
    * platform cancels the calls that the journal names. Durable when it resolves. Rejects as `append`.
    */
   noteRemoteCall(): Promise<void>;
@@ -68,7 +68,7 @@ export interface TurnLog {
   flush(): Promise<number>;
   /** The next chunk of this artifact continues the chunks that earlier attempts have stored. */
   keepArtifact(artifactId: string): void;
-  /** If the turn ends with a question, the task goes on after this time without an answer: as the next attempt of this run. */
+  /** If the turn ends with a question, the task continues after this time without an answer: as the next attempt of this run. */
   wakeIn(ms: number): void;
 }
 
@@ -185,7 +185,7 @@ export interface Turn {
   /** The journal of this task. */
   journal: TurnJournal;
   state: TurnState;
-  /** Set if the task goes on with the journal of an earlier one, which is copied into its own. */
+  /** Set if the task continues the journal of an earlier one, which is copied into its own. */
   origin?: TaskOrigin | undefined;
   log: TurnLog;
   console: TurnConsole;

@@ -42,7 +42,7 @@ interface AgentsAtStart {
 
 /**
  * Loads an agent of `BATON_AGENTS_DIR` again when a file of its folder changes. Running turns end with the old code. An agent that
- * cannot be loaded goes on with the old code too, and file, line and reason are printed.
+ * cannot be loaded continues with the old code too, and file, line and reason are printed.
  */
 export class AgentWatch {
   private readonly known = new Map<string, InstalledAgent>();

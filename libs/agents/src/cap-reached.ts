@@ -12,7 +12,7 @@ export interface CapQuestion {
   reason: string;
 }
 
-/** A spending cap has no room, and a person may let the task go on. A runtime that cannot ask fails with the message. */
+/** A spending cap has no room, and a person may let the task continue. A runtime that cannot ask fails with the message. */
 export class CapReached extends TokensExceeded {
   constructor(readonly question: CapQuestion) {
     super(question.reason);

@@ -1,6 +1,6 @@
 /**
  * Thrown by a runtime whose code does not fit the journal of the task: the code has changed since an earlier attempt. Nothing is wrong
- * with the task. So its run is parked: it waits for other code, or until a person lets it go on.
+ * with the task. So its run is parked: it waits for other code, or until a person lets it continue.
  */
 export class JournalMismatch extends Error {
   override readonly name = 'JournalMismatch';

@@ -8,7 +8,7 @@ import { splitJournal } from './task-origin.js';
 /** Maximum time for one call, in ms. */
 const CANCEL_MS = 10_000;
 
-/** Entries of an llm agent (`Conversation`) or of code (`TurnSteps`), as far as they are about calls that servers go on with. */
+/** Entries of an llm agent (`Conversation`) or of code (`TurnSteps`), as far as they are about calls that servers execute as tasks of their own. */
 const remoteEntry = z.object({
   kind: z.literal('remote'),
   call: z.string(),

@@ -143,7 +143,7 @@ export interface GuardedTurn extends Turn {
   secrets: SecretGuard;
 }
 
-/** Whether no artifact goes on after this output. */
+/** Whether no artifact is appended to after this output. */
 const endsArtifacts = (output: AgentOutput): boolean =>
   output.$case !== 'statusUpdate' ||
   (output.value.status !== undefined && endsTurn(output.value.status.state));
@@ -186,7 +186,7 @@ class HeldTexts {
   }
 }
 
-/** Texts that follow each other are read as one text, which begins with `before` and may go on after `held`. */
+/** Texts that follow each other are read as one text, which begins with `before` and may continue after `held`. */
 function cleanParts(
   all: readonly Part[],
   before: string,

@@ -7,7 +7,7 @@ export class Suspension extends Error {
 
   /**
    * @param taskIds the tasks; may be empty if there is a time
-   * @param wakeInMs go on after this time at the latest, in ms
+   * @param wakeInMs continue after this time at the latest, in ms
    */
   constructor(
     readonly taskIds: readonly string[],

@@ -9,15 +9,15 @@ const originEntry = z.object({
   effectsOf: z.object({ taskId: z.string(), runId: z.string() }).optional(),
 });
 
-/** Where a task comes from that goes on with the journal of an earlier one. It is the first entry of its journal. */
+/** Where a task comes from that continues the journal of an earlier one. It is the first entry of its journal. */
 export interface TaskOrigin {
-  /** The task that it goes on with, then the one that this one went on with, and so on. */
+  /** The task that it continues, then the one that this one continues, and so on. */
   taskIds: readonly string[];
-  /** The messages before the turn that goes on. The runtime sees them before those of the task. */
+  /** The messages before the turn that continues. The runtime sees them before those of the task. */
   history: readonly Message[];
   /** Number of entries that were copied, after the first one. */
   copied: number;
-  /** The task and the run whose effects its first run goes on with, with the same keys. Unset: it is a fork, and its effects are others. */
+  /** The task and the run whose effects its first run continues with, with the same keys. Unset: it is a fork, and its effects are others. */
   effectsOf?: { taskId: string; runId: string } | undefined;
 }
 
@@ -30,7 +30,7 @@ export const originJson = ({ taskIds, history, copied, effectsOf }: TaskOrigin):
   ...(effectsOf !== undefined && { effectsOf }),
 });
 
-/** The stored journal of a task: where the task comes from, if it goes on with another one, and the entries of its runtime. */
+/** The stored journal of a task: where the task comes from, if it continues another one, and the entries of its runtime. */
 export function splitJournal<Entry extends { value: unknown }>(
   stored: Entry[],
 ): {
@@ -47,7 +47,7 @@ export function originOf(value: unknown): TaskOrigin | undefined {
   return data && { ...data, history: data.history.map((message) => Message.fromJSON(message)) };
 }
 
-/** The task as its runtime sees it: with the messages of the tasks that it goes on with. */
+/** The task as its runtime sees it: with the messages of the tasks that it continues. */
 export const withOrigin = (task: Task, { history }: TaskOrigin): Task => ({
   ...task,
   history: [...history, ...task.history],

@@ -30,7 +30,7 @@ export abstract class TokenBudget {
    * @param forMs the reservation expires after this time
    * @param signal stops waiting for the reservation
    * @returns the reservation, for `record`; undefined: none is needed
-   * @throws CapReached if a person may let the task go on over a spending cap; TokensExceeded if the tenant has no tokens left, or a spending cap has no room
+   * @throws CapReached if a person may let the task continue over a spending cap; TokensExceeded if the tenant has no tokens left, or a spending cap has no room
    */
   abstract reserve(
     tenantId: string,

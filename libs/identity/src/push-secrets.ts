@@ -74,7 +74,7 @@ export class PushSecrets {
     return { secret, sealed: this.sealSigning(webhook, [{ secret }]) };
   }
 
-  /** Another secret of a webhook. The one before goes on signing beside it. @param overlapMs for how long */
+  /** Another secret of a webhook. The one before continues to sign beside it. @param overlapMs for how long */
   rotate(webhook: WebhookKey, before: SealedSecret, overlapMs: number, now = clock.now()): NewSecret {
     const secret = newSigningSecret();
     const until = new Date(now + overlapMs).toISOString();

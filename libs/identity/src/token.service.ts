@@ -203,7 +203,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /**
-   * Gives a token a new secret. It stays the same principal, so its tasks and the ids that it has chosen go on. The present secret
+   * Gives a token a new secret. It stays the same principal, so its tasks and the ids that it has chosen continue. The present secret
    * stays valid for a while. An earlier one ends.
    * @param overlapMs how long, but no longer than the token was to be valid
    * @param expiresAt when the token expires from now on; unset = as before

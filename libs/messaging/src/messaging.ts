@@ -6,7 +6,7 @@ export interface RunJob {
   /** Number of earlier claims of the run. It makes the job's id unique per try, so that adding it twice is harmless. */
   attempt: number;
   /**
-   * Few runs of its tenant are in flight. It goes on a queue of its own, from which a worker also fills its reserved
+   * Few runs of its tenant are in flight. It is put on a queue of its own, from which a worker also fills its reserved
    * slots.
    */
   mayUseReserved?: boolean;
@@ -103,7 +103,7 @@ export interface Tick {
 
 /** A running consumer of jobs. */
 export interface Consumer {
-  /** Take no jobs until `resume`. Running handlers go on. */
+  /** Take no jobs until `resume`. Running handlers continue. */
   pause(): void;
   resume(): void;
   /** Stop taking jobs. Resolves when the running handlers have returned. */

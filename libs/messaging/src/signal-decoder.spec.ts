@@ -83,7 +83,7 @@ describe('a time limit', () => {
     const { port1, port2 } = new MessageChannel();
     try {
       const message = once(port1, 'message');
-      // From here Node.js goes on with timers.
+      // From here Node.js continues with timers.
       await new Promise(setImmediate);
       const answer = withTimeout(5, message, 'no answer in time');
       port2.postMessage('here');

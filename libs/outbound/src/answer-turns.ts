@@ -7,7 +7,7 @@ const BURST_MS = 20;
 
 /**
  * Turns of the event loop for the answers that a tenant's peers send: to read a part of one costs little on the wire and much here. The
- * parts come in turn, and the event loop serves everybody else before it goes on with the next ones. A tenant whose parts take more than
+ * parts come in turn, and the event loop serves all other work before it continues with the next ones. A tenant whose parts take more than
  * its share of the time waits: peers that send without end would keep the event loop, and a core, busy.
  */
 export class AnswerTurns {

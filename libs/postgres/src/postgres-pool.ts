@@ -47,7 +47,7 @@ const KEEPALIVE_MS = 10_000;
 
 /**
  * A pool whose number of connections is bounded at the server: a connection that was given up counts until Postgres has closed
- * it. So a slow server never gets more and more sessions. An attempt to connect goes on when its caller no longer waits, and
+ * it. So a slow server never gets more and more sessions. An attempt to connect continues when its caller no longer waits, and
  * serves the next one. Each attempt that a server has left unfinished doubles the limit of the next, so that one succeeds
  * however slow the server is.
  */

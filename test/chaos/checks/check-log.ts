@@ -32,7 +32,7 @@ export function* checkLog(stored: StoredTask): Generator<Finding> {
 
 /**
  * Within a turn attempts never go back, and the first chunk of each replaces what the one before had sent. After durable steps
- * it may go on instead: `checkScribe` then sees whether it goes on in the right place.
+ * it may continue instead: `checkScribe` then sees whether it continues in the right place.
  */
 function* checkAttempts({ taskId: task, log, attempts }: StoredTask): Generator<Finding> {
   let highest = 0;

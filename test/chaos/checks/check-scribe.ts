@@ -6,7 +6,7 @@ interface Line {
   execution: string;
   turn: number;
   line: number;
-  /** It goes on with the lines before it, and does not replace them. */
+  /** It continues with the lines before it, and does not replace them. */
   append: boolean;
 }
 

@@ -17,7 +17,7 @@ const routesOfModule = (module: Type): Route[] =>
   (Reflect.getMetadata('controllers', module) as Type[]).flatMap(routesOf);
 
 /**
- * The paths of Fastify's own table, as it prints them: four characters a level, each line goes on where its parent ends. Those of
+ * The paths of Fastify's own table, as it prints them: four characters a level, each line continues where its parent ends. Those of
  * the management port have a constraint after their methods.
  */
 export function pathsOf(fastify: FastifyInstance): Pick<Route, 'path' | 'isManagement'>[] {

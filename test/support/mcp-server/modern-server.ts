@@ -14,7 +14,7 @@ type Json = Record<string, unknown>;
 export interface ModernContext {
   /** Aborts when the caller closes the answer. */
   signal: AbortSignal;
-  /** Tells the caller that the call goes on. */
+  /** Tells the caller that the call continues. */
   progress(done: number, message?: string): void;
   /** Of a repeated call after a question. */
   inputResponses: Json | undefined;
@@ -167,7 +167,7 @@ export class ModernMcpServer {
     await closed;
   }
 
-  /** Breaks every connection, and goes on. */
+  /** Breaks every connection, and continues. */
   breakConnections(): void {
     this.listener?.closeAllConnections();
   }

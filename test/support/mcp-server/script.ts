@@ -4,7 +4,7 @@ import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 export interface ToolContext {
   /** Aborts when the caller cancels the call. */
   signal: AbortSignal;
-  /** Tell the caller that the call goes on. */
+  /** Tell the caller that the call continues. */
   progress(done: number, message?: string): Promise<void>;
 }
 

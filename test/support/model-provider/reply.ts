@@ -43,7 +43,7 @@ export interface ToolCall {
 export interface Fault {
   /**
    * `break` cuts the connection, `end` closes the stream as if it were over, `stall` sends nothing more, `garbage`
-   * sends something that is no event and goes on, `error` sends the provider's event of an error.
+   * sends something that is no event and continues, `error` sends the provider's event of an error.
    */
   kind: 'break' | 'end' | 'stall' | 'garbage' | 'error';
   /** Events that are sent before it. */

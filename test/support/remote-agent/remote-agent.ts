@@ -25,7 +25,7 @@ export interface RemoteAgentOptions {
   /** Where its card sends callers, if not to itself. */
   sendsTo?: string;
   port?: number;
-  /** Left from an earlier server: it goes on with the tasks that had not ended. */
+  /** Left from an earlier server: it continues with the tasks that had not ended. */
   disk?: Disk;
 }
 
@@ -138,7 +138,7 @@ export class RemoteAgent {
     for (let i = 0; i < times; i++) this.mishaps.push({ method, what });
   }
 
-  /** Cuts every connection; what it does goes on. */
+  /** Cuts every connection; what it does continues. */
   cutConnections(): void {
     this.http.closeAllConnections();
   }

@@ -39,7 +39,7 @@ const ASKS: Record<string, TaskState> = {
  * - `cost 0.25`: answers `done`, and reports that it has cost so much.
  * - `reply`: a bare message; `ask, then reply`: the same after an answer. Anything else: that text, as an artifact.
  *
- * What it has said stands in the stored task, so a server that was started again goes on where the other was.
+ * What it has said stands in the stored task, so a server that was started again continues where the other was.
  */
 export class ScriptedExecutor implements AgentExecutor {
   /** Chunks of a count that may be said before it is held. */

@@ -32,7 +32,7 @@ export interface AnswerWriter {
   result(result: unknown): void;
   /** Sends an error. */
   error(failure: ProtocolError): void;
-  /** The answer goes on for long: this gets what gives the memory of the result back, to call it before the end of the answer. */
+  /** The answer is a stream: this gets what gives the memory of the result back, to call it before the end of the answer. */
   readonly lend?: ((giveBack: () => void) => void) | undefined;
   /** Writes a stream instead. */
   stream(framing: Framing): FrameWriter;

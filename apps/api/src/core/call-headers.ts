@@ -22,7 +22,7 @@ export function requestedVersion(request: CallRequest): string | undefined {
   return typeof parameter === 'string' ? parameter : undefined;
 }
 
-/** `Last-Event-ID`: the sequence after which a stream goes on. Throws `invalid-params` for anything else. */
+/** `Last-Event-ID`: the sequence after which a stream continues. Throws `invalid-params` for anything else. */
 export function lastEventId(request: CallRequest): number | undefined {
   const header = one(request, 'last-event-id')?.trim();
   if (header === undefined || header === '') return undefined;

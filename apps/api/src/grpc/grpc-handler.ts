@@ -104,7 +104,7 @@ export class GrpcHandler {
       reply,
       received: () => {
         clearTimeout(late);
-        // The call may go on for hours, as a stream.
+        // The call may last for hours, as a stream.
         exchange.memory?.end();
       },
     };

@@ -15,7 +15,7 @@ const MAX_MESSAGE_BYTES = 4_096;
 const MESSAGE_MS = 10_000;
 /** Maximum duration of a call. Tools ask all their questions in less. */
 const CALL_MS = 30_000;
-/** A watch of health goes on until its connection is too old. */
+/** A watch of health continues until its connection is too old. */
 const WATCH = '/grpc.health.v1.Health/Watch';
 /** Open calls of one address (IPv6: one /64 network), and of all. */
 const MAX_OF_ADDRESS = 32;

@@ -60,7 +60,7 @@ export class Connections {
   }
 
   /**
-   * Keeps requests from the router. Those of closed connections are dropped: Node goes on with all that a packet has brought, which may be
+   * Keeps requests from the router. Those of closed connections are dropped: Node.js handles all requests that a packet has brought, which may be
    * hundreds of requests, and connections with too many of them would keep the event loop busy although each is closed at once. Those
    * with too many headers are refused: a thousand short ones have room in 16 KiB, and to read them takes longer than all else.
    */

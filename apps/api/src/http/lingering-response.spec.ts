@@ -65,7 +65,7 @@ const chunkedHead = (path: string, token: string): string =>
   'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
 
 it('a body in many chunks of a byte is read in many turns of the event loop', async () => {
-  // Eight bodies go on in a turn, each for 256 chunks.
+  // Eight bodies are read in a turn, each for 256 chunks.
   const [CHUNKS, CHUNKS_A_TURN] = [100_000, 8 * 256];
   const body = Buffer.from(`${'1\r\n \r\n'.repeat(CHUNKS)}0\r\n\r\n`);
   let answer: string | undefined;

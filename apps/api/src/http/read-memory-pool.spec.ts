@@ -12,7 +12,7 @@ const MIB = 1024 * 1024;
 const READ = 16 * MIB;
 const ID = '0198a000-0000-7000-8000-000000000001';
 
-/** Lets everything that is ready go on. */
+/** Lets all callbacks that are ready run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('the memory for reads of large tasks', () => {

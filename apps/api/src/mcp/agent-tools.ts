@@ -27,7 +27,7 @@ export function agentTool({ slug, definition }: ListedAgent): Tool {
   };
 }
 
-/** What a call returns: the data of the agent, or the task if it goes on or waits. Clients check results against it. */
+/** What a call returns: the data of the agent, or the task if it is at work or waits. Clients check results against it. */
 const toolOutput = (schema: JsonObject): object => ({ type: 'object', anyOf: [nested(schema), TASK_OUTPUT] });
 
 /** The schema one level down. References within it are paths from its root. A schema with an id is a root itself. */

@@ -27,7 +27,7 @@ interface McpRunOptions {
   agent?: string | undefined;
   codec?: Codec;
   stream?: AnswerWriter['stream'];
-  /** Where the answer to the request is a stream that goes on. */
+  /** Where the answer to the request is a stream. */
   lend?: AnswerWriter['lend'];
   retryKey?: string | undefined;
 }
@@ -94,7 +94,7 @@ export class McpOperations {
     return this.run(call, taskCall('GetTask', taskId), { agent }) as Promise<Task>;
   }
 
-  /** A task whose memory the caller gives back, for an answer that goes on. */
+  /** A task whose memory the caller gives back, for an answer that is a stream. */
   async lendTask(call: McpCall, taskId: string, options: McpRunOptions = {}): Promise<LentTask> {
     let giveBack = (): void => undefined;
     const lend = (giving: () => void): void => void (giveBack = giving);

@@ -106,7 +106,7 @@ class Client {
     );
     const type = response.headers.get('content-type');
     const isStream = type === 'text/event-stream';
-    // A stream goes on for as long as its task.
+    // A stream ends with its task.
     const received = isStream ? '' : await response.text();
     if (isStream) cut.abort();
     const json = (type && isJson(type) ? JSON.parse(received) : { received }) as Json;

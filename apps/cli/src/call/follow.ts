@@ -17,7 +17,7 @@ export interface Following {
 }
 
 /**
- * The events of a stream, and of the streams that go on after it when it is lost or the server closes it: each
+ * The events of a stream, and of the streams that continue after it when it is lost or the server closes it: each
  * event once and in order, until the task is over. Rejects when the server stays away.
  *
  * @param events the first stream
@@ -57,7 +57,7 @@ export async function* follow(
   }
 }
 
-/** Without a sequence there is no place to go on from. */
+/** Without a sequence there is no place to continue from. */
 function advance(
   cursor: { taskId: string; after: number } | undefined,
   { payload, sequence }: NumberedEvent,

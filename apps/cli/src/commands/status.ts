@@ -8,7 +8,7 @@ import { answerOf, createApi, findTarget, type ServerOptions, type TenantApi } f
 import { RefusedError } from '../refused-error.js';
 import { TasksClient } from '../tasks/tasks-client.js';
 
-/** States of tasks that go on or wait. */
+/** States of tasks that have not ended. */
 const STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 /** As many tasks of a state are counted. */
 const MOST = 100;
@@ -80,7 +80,7 @@ async function failuresOf(api: TenantApi): Promise<TenantSchemas['LoadFailure'][
   }
 }
 
-/** A page that is full may go on. */
+/** A full page may have a next one. */
 const countOf = (count: number): string => (count === MOST ? `${MOST} or more` : String(count));
 
 async function readiness(url: string): Promise<boolean> {

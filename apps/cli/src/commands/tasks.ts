@@ -483,7 +483,7 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
   ];
 }
 
-/** The tasks that a task goes on with or undoes, and those that do so with it. */
+/** The tasks that a task continues or undoes, and those that continue or undo it. */
 const linksOf = (
   found: Pick<TenantSchemas['Task'], 'continues' | 'continued_as' | 'fork_of' | 'undoes' | 'undone_as'>,
 ): [string, string][] =>
@@ -574,7 +574,7 @@ const timedPrinter =
   ({ at, ...event }: TimedEvent): void =>
     printEvent({ ...terminal, out: (line) => terminal.out(`${timeColumn(at)}  ${line}`) }, event);
 
-/** Between two looks at the console of a task that goes on. */
+/** Between two looks at the console of a task that has not ended. */
 const CONSOLE_POLL_MS = 1_000;
 
 async function consoleLines(cli: Cli, id: string, options: LogsOptions): Promise<void> {

@@ -8,7 +8,7 @@ const event = (sequence: number): NumberedEvent => ({
 const at = (sequence: number): Date => new Date(sequence * 1_000);
 const timesOf = (...sequences: number[]) => new Map(sequences.map((sequence) => [sequence, at(sequence)]));
 
-/** A clock that goes on while somebody sleeps. */
+/** A clock that advances while a caller sleeps. */
 function createClock() {
   let ms = 1_000_000;
   const sleeps: number[] = [];

@@ -125,7 +125,7 @@ export class TasksClient {
     );
   }
 
-  /** Goes on with a failed task where it has failed. @returns the task that goes on */
+  /** Continues a failed task where it has failed. @returns the new task */
   continueTask(id: string): Promise<TenantSchemas['Continuation']> {
     return answerOf(this.api.POST('/v1/tasks/{id}/continue', { params: { path: { id } } })).catch(
       noSuchTask(id),

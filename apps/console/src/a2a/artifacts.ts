@@ -23,7 +23,7 @@ export const kindOf = ({ metadata }: Artifact): string | undefined => {
 /** A TaskArtifactUpdateEvent of A2A 1.0 (§4.2.2). */
 export interface ArtifactUpdate {
   artifact: Artifact;
-  /** It goes on with the artifact of the same id. */
+  /** It appends to the artifact of the same id. */
   append?: boolean;
   lastChunk?: boolean;
 }

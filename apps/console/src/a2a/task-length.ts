@@ -2,7 +2,7 @@ import type { TenantSchemas } from '@baton/contract';
 import { isTerminal } from './task-states';
 import { durationText } from '../components/duration';
 
-/** How long a task took: from its creation to its end, its waits included. Undefined: it goes on, or that is not known. */
+/** How long a task took: from its creation to its end, its waits included. Undefined: it is at work, or that is not known. */
 export function lengthText({
   created_at: from,
   updated_at: to,

@@ -16,7 +16,7 @@ export const STATE_COLOURS: Readonly<Record<TaskState, string>> = {
 
 export const STATES = Object.keys(STATE_COLOURS) as readonly TaskState[];
 
-/** Whether a task has ended. It never goes on. */
+/** Whether a task has ended, for good. */
 export const isTerminal = (state: string | undefined): boolean =>
   state !== undefined && ['completed', 'failed', 'rejected', 'canceled'].includes(state);
 

@@ -21,7 +21,7 @@ const MAX_EDITS = 2_000;
 const MAX_DIFF_MS = 100;
 const POLL_MS = 1_000;
 
-/** A task; read again while it goes on. Unset: none is chosen. */
+/** A task; read again until it has ended. Unset: none is chosen. */
 export const useComparedTask = (id: string | undefined) =>
   useQuery({
     queryKey: ['task', id],

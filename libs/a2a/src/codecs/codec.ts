@@ -24,7 +24,7 @@ export interface AnswerContext {
   clientTaskId?: string;
   /** How much history the caller asked for; unset = all. */
   historyLength?: number;
-  /** Sequence after which a resumed stream goes on; 0 or unset = from its beginning. */
+  /** Sequence after which a resumed stream continues; 0 or unset = from its beginning. */
   after?: number;
 }
 

@@ -112,7 +112,7 @@ function turnOf(
 /** Writes the answer of a turn. */
 class TurnReply {
   private hasBegun = false;
-  /** The next text goes on with the answer. Without an answer so far, it begins one. */
+  /** The next text is added to the answer. Without an answer so far, it begins one. */
   private appends: boolean;
 
   constructor(

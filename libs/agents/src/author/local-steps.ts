@@ -31,7 +31,7 @@ export interface StepAnswers {
   /** Contents of replies, for `callAgent`. */
   replies?: Readonly<Record<string, unknown>>;
   /**
-   * Names of steps whose process dies once, after their function has run. The step then goes on by its options: `verify`, or
+   * Names of steps whose process dies once, after their function has run. The step then continues by its options: `verify`, or
    * `onUnknown`, for which `answers` has `yes` or `no` by the name of the step.
    */
   crashes?: readonly string[];

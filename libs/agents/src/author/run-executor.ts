@@ -36,7 +36,7 @@ export interface RunOptions extends StepAnswers {
    */
   replay?: boolean;
   /**
-   * Steps of an earlier run, one of its `journals`: the code finds their results and goes on after them. The run rejects if the code does
+   * Steps of an earlier run, one of its `journals`: the code finds their results and continues after them. The run rejects if the code does
    * not fit them. Keep a journal in a file to try changed code against it. Default: the task has no steps yet
    */
   journal?: StepJournal;
@@ -229,7 +229,7 @@ export async function runExecutor(
     const recorder = new StepRecorder(before);
     const callModel = scriptedModels(stepAnswers.models ?? []);
     let begun: BegunTurn | undefined;
-    /** @returns SUSPENDED: the next attempt goes on */
+    /** @returns SUSPENDED: the next attempt continues */
     const attempt = (recorded: readonly RecordedStep[], isFirst: boolean) =>
       new Promise<string | undefined | typeof SUSPENDED>((resolve, reject) => {
         const cancel = (): void => {

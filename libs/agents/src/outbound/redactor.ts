@@ -70,7 +70,7 @@ export class Redactor {
   }
 
   /**
-   * Splits a text that goes on: `ready` is without secrets, `held` may be the beginning of a secret and must precede the next text.
+   * Splits a text that continues: `ready` is without secrets, `held` may be the beginning of a secret and must precede the next text.
    * `held` is shorter than the longest form of a secret.
    */
   split(text: string): { ready: string; held: string } {

@@ -67,7 +67,7 @@ export interface BulkOperation {
   failed: number;
   /** The first of those that failed. */
   failures: BulkFailure[];
-  /** Why it waits before it goes on. Null: it does not. */
+  /** Why it waits before it continues. Null: it does not. */
   waitsFor: string | null;
   createdAt: Date;
   finishedAt: Date | null;

@@ -158,7 +158,7 @@ export class BulkStore {
 
   /**
    * Store what was done of a claimed operation.
-   * @param next.dueInMs when it goes on
+   * @param next.dueInMs when it continues
    * @param next.isOver nothing is left to do
    * @returns the state that it has now; undefined if another worker has claimed it: nothing was written then
    */

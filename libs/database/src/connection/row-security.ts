@@ -8,7 +8,7 @@ export const SYSTEM_SCOPE = 'system';
  * SQL of the condition on `tenant_id` for a row of `tasks` or `runs` that is found by its key. Use it in statements with a
  * name, whose plans connections keep. Postgres does not see the length of this list and expects the rows of ten tenants. With `=` and
  * no statistics it expects one row of a tenant. An index of all rows of the tenant then costs as much as the key, and
- * Postgres would go on reading it when the table is large.
+ * Postgres would continue reading it when the table is large.
  * @param tenant SQL of a uuid
  */
 export const keyOfTenant = (tenant: string): string => `ANY((ARRAY[${tenant}]::uuid[])[1:1])`;

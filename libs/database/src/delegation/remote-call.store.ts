@@ -48,7 +48,7 @@ const FORGET: Statement = {
   text: `UPDATE tasks SET remote_calls_at = NULL WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2`,
 };
 
-/** Tasks whose calls tool servers go on with by themselves: what a cancel must not forget. */
+/** Tasks whose calls tool servers execute as tasks of their own: what a cancel must not forget. */
 @Injectable()
 export class RemoteCallStore {
   constructor(private readonly database: Database) {}

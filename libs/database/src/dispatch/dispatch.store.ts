@@ -158,7 +158,7 @@ export class DispatchStore {
     const values = [liveMs, this.next, MAX_TENANTS];
     const [row] = await this.database.systemQuery<SlotUsageRow>(READ_SLOT_USAGE, values);
     const waiting = row?.waiting ?? [];
-    // The next read goes on after these tenants.
+    // The next read continues after these tenants.
     const partial = waiting.length === MAX_TENANTS || this.next !== FIRST;
     this.next = (waiting.length === MAX_TENANTS && waiting.at(-1)) || FIRST;
     if (partial && waiting.length === 0) return this.readSlotUsage(liveMs);

@@ -26,7 +26,7 @@ export interface RunRow {
   attempt: number;
 }
 
-/** A row of a run that goes on the queue. */
+/** A row of a run that is enqueued. */
 export interface RunToEnqueueRow extends RunRow {
   may_use_reserved: boolean;
 }

@@ -39,7 +39,7 @@ interface MigrationSet {
  * would keep a concurrent index build waiting for ever; hence another number than that release's (4712083001).
  */
 const MIGRATION_LOCK = 4_712_083_002;
-/** A process that waits for the lock goes on this soon after it is free. */
+/** A process that waits for the lock continues this soon after it is free. */
 const LOOK_AGAIN_MS = 250;
 
 const HISTORY_EXISTS = `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found`;
@@ -51,7 +51,7 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
 /**
  * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own table as `prisma
  * migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it. After a failure or crash the
- * next call goes on where this one stopped. Then it corrects times that an earlier release has stored wrongly (`mendShiftedTimes`).
+ * next call continues where this one stopped. Then it corrects times that an earlier release has stored wrongly (`mendShiftedTimes`).
  * A database without tenants then has the guard of its audit log (`guardAuditIfUnused`), and asks for the `systemKey`.
  * @returns the names of the migrations applied
  */

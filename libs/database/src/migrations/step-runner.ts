@@ -39,7 +39,7 @@ interface StepProgress {
 
 /**
  * Executes the steps of a migration while the system is in use. Every step that has been done stays done: after a
- * crash the same migration goes on behind its last step, a backfill behind its last slice.
+ * crash the same migration continues after its last step, a backfill after its last slice.
  */
 export class StepRunner {
   constructor(private readonly session: MigrationSession) {}

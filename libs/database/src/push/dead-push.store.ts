@@ -88,7 +88,7 @@ const FIND_TENANT: Statement = {
   text: `SELECT tenant_id FROM push_configs WHERE state = 'dead' AND task_id = $1 LIMIT 1`,
 };
 
-/** They go on after the last event that was delivered. $1 tenant $2 task $3 config, NULL = all */
+/** They continue after the last event that was delivered. $1 tenant $2 task $3 config, NULL = all */
 const REVIVE: Statement = {
   name: 'dead-push-revive',
   text: `

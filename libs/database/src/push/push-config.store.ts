@@ -65,7 +65,7 @@ const PUT_CONFIG = {
   head: ['int', ({ head }) => head],
 } satisfies Inputs<PutConfig>;
 
-/** A config that is set again goes on where it was, at its new receiver, as soon as the request under way has ended. */
+/** A config that is set again continues where it was, at its new receiver, as soon as the request under way has ended. */
 const PUT = statement(
   'push-config-put',
   { config: one(PUT_CONFIG) },

@@ -198,7 +198,7 @@ SELECT count(*)::int AS receivers FROM gone`,
 };
 
 /**
- * Deletes old records of model calls, and takes their bytes from their tasks and tenants. Those of a run that goes on stay until it
+ * Deletes old records of model calls, and takes their bytes from their tasks and tenants. Those of a run that has not ended stay until it
  * ends, because their bytes are not added up yet: $1 days $2 limit
  */
 const DROP_RECORDS: Statement = {
@@ -312,7 +312,7 @@ export class RetentionStore {
     return this.deleted(DROP_RECEIVERS, [limit]);
   }
 
-  /** Delete at most `limit` records of model calls that are older than that many days. Those of runs that go on stay. */
+  /** Delete at most `limit` records of model calls that are older than that many days. Those of runs that have not ended stay. */
   async dropCallRecords(days: number, limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_RECORDS, [days, limit]);
   }

@@ -60,7 +60,7 @@ async function work(
       const { ok } = await stores.runs.append(mine.run, batch);
       note(ok ? 'written' : 'refused');
       if (ok) mine.head += 2;
-      // Some go on with what they have lost.
+      // Some continue with what they have lost.
       else if (random.chance(0.5)) held.splice(held.indexOf(mine), 1);
     });
   const actions = [

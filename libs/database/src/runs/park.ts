@@ -11,7 +11,7 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 const MAX_CODES = 50;
 
 /**
- * Workers with old and new code may live side by side. A run that an old one has parked again goes on after this time, in s, or when
+ * Workers with old and new code may live side by side. A run that an old one has parked again continues after this time, in s, or when
  * another worker has started.
  */
 const AGAIN_SECONDS = 60;

@@ -32,7 +32,7 @@ const expire = async (runId: string): Promise<void> => {
 };
 
 const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
-/** As if all pauses were over: the run goes on the queue. */
+/** As if all pauses were over: the run is enqueued. */
 const dispatchNow = async (tenantId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
   expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);

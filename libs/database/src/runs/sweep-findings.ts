@@ -15,9 +15,9 @@ export interface SweepFindings {
   /** Suspended runs that wait for other tasks. */
   waitsForTasks: boolean;
   parkedRuns: boolean;
-  /** Tasks that go on without an answer now. */
+  /** Tasks that continue without an answer now. */
   unansweredTasks: boolean;
-  /** Canceled tasks whose calls tool servers may still go on with. */
+  /** Canceled tasks whose calls tool servers may still execute. */
   canceledRemoteCalls: boolean;
   /** Canceled tasks with steps to undo. */
   dueCompensations: boolean;

@@ -8,7 +8,7 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 
-// A fork is a new task that goes on with the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which says
+// A fork is a new task that continues the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which says
 // where the others come from. It is copied before the task is made, so no attempt can run without it.
 
 /** SQL of a run, and of the message that it answers. $1 tenant @param run SQL of the run to read */
@@ -95,7 +95,7 @@ export interface OutlinedEntry {
   hasCalls: boolean;
 }
 
-/** The turn with which a fork goes on. */
+/** The turn with which a fork continues. */
 export interface ForkedTurn {
   runId: string;
   message: Message;
@@ -172,7 +172,7 @@ DELETE FROM turn_journal WHERE tenant_id = $1 AND task_id = $2
   AND NOT EXISTS (SELECT FROM tasks WHERE tenant_id = $1 AND id = $2)`,
 };
 
-/** What a new task that goes on with another's journal is made of. */
+/** What a new task that continues another's journal is made of. */
 @Injectable()
 export class TaskForkStore {
   constructor(private readonly database: Database) {}

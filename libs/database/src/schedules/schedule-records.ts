@@ -98,6 +98,6 @@ export interface FiringResult extends Omit<Firing, 'at'> {
   nextAt: Date | null;
   /** How many times have made no task: this one, and those until `nextAt`. */
   passed: PassedTimes;
-  /** Why the schedule is paused from now on; null = it goes on. */
+  /** Why the schedule is paused from now on; null = it continues. */
   pauseReason: string | null;
 }

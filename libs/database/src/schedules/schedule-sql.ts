@@ -258,7 +258,7 @@ const RESULT = {
   skipped: ['int', ({ passed }) => passed.skipped],
   missed: ['int', ({ passed }) => passed.missed],
   refused: ['int', ({ passed }) => passed.refused],
-  /** NULL = the schedule goes on. */
+  /** NULL = the schedule continues. */
   pause_reason: ['text', ({ pauseReason }) => pauseReason],
 } satisfies Inputs<FiringResult>;
 

@@ -339,7 +339,7 @@ describe('a spending cap', () => {
     expect(await charge('task', 15, of)).toEqual([]);
     // What was spent is counted also beyond the cap.
     expect(await charge('reported', 50, of)).toEqual([]);
-    // The attempt after one that was charged goes on.
+    // The attempt after one that was charged continues.
     expect(await charge('task', 15, of)).toEqual([]);
     expect(await used()).toEqual({ 'agent * day': 150 });
     // What a cap has refused is not in the usage.

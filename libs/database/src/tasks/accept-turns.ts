@@ -73,7 +73,7 @@ export async function acceptTurns<Row extends QueryResultRow>(
   } catch (error) {
     if (!(error instanceof UncountedError)) throw error;
     // One transaction: limits are not enforced until the count is complete, so no other transaction may read a partial count. A slice
-    // is enough for most tenants. For others a worker goes on.
+    // is enough for most tenants. For others a worker continues.
     await database.inTenant(tenantId, async (transaction) => {
       await transaction.query(BEGIN_USAGE, [tenantId]);
       await countSliceIn(transaction, tenantId);

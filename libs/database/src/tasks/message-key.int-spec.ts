@@ -145,7 +145,7 @@ describe('a message that comes again', () => {
     const own = { owner: 'token:a', unowned: true };
     const other = { tenantId, profile: 'orloj', clientId: 'other job', own };
     expect(await stores.tasks.findAlias(other)).toBeUndefined();
-    // The id is taken: the key names nothing yet, and goes on as a new one.
+    // The id is taken: the key names nothing yet, and continues as a new one.
     const two = keyOf('two');
     expect(await stores.tasks.create(named('job', two))).toEqual(again);
     const goneTaskId = (await stores.tasks.earlierTurn(tenantId, two))?.taskId;

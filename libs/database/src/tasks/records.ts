@@ -92,7 +92,7 @@ export interface NewTask {
   /** The id under which the caller knows the task. */
   alias?: NewAlias;
   key?: MessageKey;
-  /** Unset: the run goes on the queue, unless other runs of the tenant wait. */
+  /** Unset: the run is enqueued, unless other runs of the tenant wait. */
   quota?: RunQuota;
   /** The retry policy; unset: three attempts without a pause. */
   retry?: RunRetry;
@@ -111,7 +111,7 @@ export interface NewTask {
 
 /** The quota of a new run. It waits behind the waiting runs of its tenant, oldest first. */
 export interface RunQuota {
-  /** It goes on the queue if fewer of the tenant's runs are in flight (on the queue or running); null = no limit. */
+  /** It is enqueued if fewer of the tenant's runs are in flight (on the queue or running); null = no limit. */
   maxInFlight: number | null;
   /** It is refused if it would have to wait and this many already wait; null = no limit. */
   maxWaiting: number | null;
@@ -277,7 +277,7 @@ export interface AppendBatch {
      * fold the log. Unset: they are large.
      */
     artifacts?: Task['artifacts'] | undefined;
-    /** For a turn that ends with a question: the task goes on after this time without an answer. Unset: it waits for the answer alone. */
+    /** For a turn that ends with a question: the task continues after this time without an answer. Unset: it waits for the answer alone. */
     wakeInMs?: number | undefined;
     /** When the webhooks are notified that the task waits. Unset: never. */
     reminders?: WaitReminders | undefined;
@@ -342,7 +342,7 @@ export interface TaskRelations {
   events: number;
   /** Undefined: there is no such task. */
   createdAt: Date | undefined;
-  /** When it goes on without an answer; null = it does not ask, or waits for the answer alone. */
+  /** When it continues without an answer; null = it does not ask, or waits for the answer alone. */
   wakesAt: Date | null;
   /** Reminders of its present question, in their order. */
   reminders: ReminderStatus[];

@@ -229,7 +229,7 @@ export async function countStates(
  * Tasks of a list with a text, newest status first: in a place of `SEARCH_PLACES`. It looks at no more than `maxSearched` tasks and
  * stops early if that takes long.
  * @param filter.pageSize most tasks of the answer
- * @returns the tasks without their contents, how many it has looked at, and where to go on; no `next` = these were all
+ * @returns the tasks without their contents, how many it has looked at, and where to continue; no `next` = these were all
  */
 export async function searchTasks(
   on: TaskReads,
@@ -273,7 +273,7 @@ async function readFound(
 /**
  * Counts the next tasks of a list, at most `limit`.
  * @param cursor where the slice before has ended
- * @returns how many, and where to go on; no cursor = that was all
+ * @returns how many, and where to continue; no cursor = that was all
  */
 export async function countSlice(
   { database }: Pick<TaskReads, 'database'>,

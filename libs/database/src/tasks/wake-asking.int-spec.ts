@@ -25,7 +25,7 @@ afterAll(() => stores.close());
 // Tasks of other tests must not be due.
 beforeEach(() => sql(stores, 'UPDATE tasks SET wakes_at = NULL'));
 
-/** A task that asks, and goes on after a time. */
+/** A task that asks, and continues after a time. */
 async function asking(wakeInMs = 0): Promise<ClaimedRun> {
   const run = await startTask(stores);
   await ask(run, 2, wakeInMs);

@@ -11,7 +11,7 @@ WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2::uuid AND t.state = ${Tas
   AND NOT EXISTS (SELECT FROM oauth_sign_ins s WHERE s.tenant_id = ${keyOfTenant('$1')} AND s.task_id = t.id)`,
 };
 
-/** The caller of a task may have signed in just before the task has asked for it: the sweep lets it go on then. */
+/** The caller of a task may have signed in just before the task has asked for it: the sweep lets it continue then. */
 export async function wakeSignedIn(database: Database, tenantId: string, taskId: string): Promise<void> {
   await database.tenantQuery(tenantId, WAKE_SIGNED_IN, [tenantId, taskId]);
 }

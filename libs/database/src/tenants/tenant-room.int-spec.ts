@@ -198,7 +198,7 @@ describe('what a tenant keeps besides its tasks', () => {
       schedules.change(schedule, spec(7000, 'report'), null, PLATFORM_ACTOR),
     ).rejects.toMatchObject(isFull);
     expect([await added(), await read(), await numberOf(records)]).toEqual([before, before, recorded]);
-    // What takes no more room than before, or only less, goes on.
+    // What takes no more room than before, or only less, continues.
     await allow(1);
     await setSecret(100);
     await schedules.change(schedule, spec(900, 'report'), null, PLATFORM_ACTOR);
@@ -250,7 +250,7 @@ describe('what a tenant keeps besides its tasks', () => {
     await makeSchedule(1000);
     expect(await added()).toBe(await read());
 
-    // The last release has counted the tasks alone, and goes on to write versions.
+    // The last release has counted the tasks alone, and writes versions, too.
     await sql(stores, `UPDATE tenant_usage SET catalog_bytes = NULL WHERE tenant_id = '${tenantId}'`);
     await sql(
       stores,

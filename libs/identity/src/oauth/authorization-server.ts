@@ -352,7 +352,7 @@ export class AuthorizationServer {
       headers: [...new Headers(headers)],
       ...(sent !== undefined && sent !== null && { body: sent }),
     }).catch((cause: unknown) => {
-      // The SDK takes a TypeError for a refusal of a browser, and goes on.
+      // The SDK takes a TypeError for a refusal of a browser, and continues.
       throw new Error('the request failed', { cause });
     });
     const read = response.status === 204 ? null : await response.text();

@@ -8,7 +8,7 @@ import { withoutSlash } from './authorization-server.js';
 import { OAuthConnections } from './oauth-connections.js';
 import { OAuthFailure } from './oauth-failure.js';
 
-/** How long a message waits for an exchange. It goes on after that, and wakes the task that has missed it. */
+/** How long a message waits for an exchange. It continues after that, and wakes the task that has missed it. */
 const MAX_WAIT_MS = 5_000;
 /** How long after a failure no message of the caller tries again. */
 const RETRY_MS = 30_000;

@@ -23,7 +23,7 @@ const SEARCHED = 1_000;
 const LEASE_MS = 30_000;
 /** After this time a worker begins with no further task of a page, in ms. */
 const PAGE_MS = 10_000;
-/** Before an operation goes on for which the tenant's quota had no room, in ms. */
+/** Before an operation continues for which the tenant's quota had no room, in ms. */
 const NO_ROOM_MS = 5_000;
 /** Failures that an operation names. */
 const MAX_FAILURES = 100;

@@ -15,7 +15,7 @@ const LIMIT = 20;
 const AGAIN_MS = 60_000;
 
 /**
- * Cancels calls at tool servers that go on by themselves, of tasks that were canceled while no worker had them. One worker does it for all
+ * Cancels calls that tool servers execute as tasks of their own, of tasks that were canceled while no worker had them. One worker does it for all
  * (`SweepLeader`). If it dies, another one takes the task again. A server is asked for a day.
  */
 @Injectable()

@@ -124,7 +124,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     if (returned) await this.messaging.enqueueRuns([this.queued(returned)]);
   }
 
-  /** While no live worker is known to reserve slots, all runs go on one queue: workers of earlier releases know no other. */
+  /** While no live worker is known to reserve slots, all runs are put on one queue: workers of earlier releases know no other. */
   private queued(run: RunJob): RunJob {
     return this.slots.areReserved ? run : { ...run, mayUseReserved: false };
   }

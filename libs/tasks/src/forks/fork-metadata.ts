@@ -2,7 +2,7 @@ import type { Task } from '@baton/a2a';
 
 // Keys of the metadata of a task whose journal begins with that of another one. Callers and agents cannot write them.
 
-/** It names the failed task with which the task goes on. */
+/** It names the failed task that the task continues. */
 const CONTINUES = 'baton.continues';
 /** It names the task of which the task is a fork. */
 const FORK = 'baton.fork';
@@ -10,7 +10,7 @@ const FORK = 'baton.fork';
 /** It names the canceled task whose steps the task undoes. */
 const UNDOES = 'baton.undoes';
 
-/** The metadata of a task that goes on with a failed one. */
+/** The metadata of a task that continues a failed one. */
 export const continuesMetadata = (taskId: string, runId: string) => ({ [CONTINUES]: { taskId, runId } });
 
 /** The metadata of a fork. @param entry the last entry that it takes over */
@@ -25,7 +25,7 @@ export const undoesMetadata = (taskId: string, runId: string) => ({ [UNDOES]: { 
 export const hasOrigin = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
   metadata !== undefined && (CONTINUES in metadata || FORK in metadata || UNDOES in metadata);
 
-/** The failed task with which a task goes on. Undefined: it is another task. */
+/** The failed task that a task continues. Undefined: it is another task. */
 export const continuedBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, CONTINUES);
 
 /** The task of which a task is a fork. Undefined: it is not a fork. */

@@ -37,26 +37,26 @@ import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
 import { clock } from '@baton/telemetry';
 import { continuesMetadata, forkMetadata, undoesMetadata } from './fork-metadata.js';
 
-/** The namespace of the tasks that go on with failed ones. */
+/** The namespace of the tasks that continue failed ones. */
 const CONTINUATIONS = parse('5d0d1c3e-7b36-4f0a-9a52-0c1f6be8a7d4');
 /** The namespace of the tasks that undo the steps of canceled ones. */
 const UNDOS = parse('b7a2f5c4-6d0e-4c39-8f11-2e9d53a80c76');
-/** Tasks that a task can go on with, one after the other. */
+/** Tasks that a task can continue, one after the other. */
 const MAX_TASKS = 100;
-/** Bytes of the earlier messages that a task can go on with, as JSON. */
+/** Bytes of the messages of the tasks that a task continues, as JSON. */
 const MAX_HISTORY_BYTES = 1_048_576;
 /** Effects that an answer names. */
 const MAX_EFFECTS = 1_000;
 
 /** A failed task that a caller continues. */
 export interface TaskContinuation {
-  /** The task that goes on with it. */
+  /** The task that continues it. */
   taskId: string;
   agent: Agent;
 }
 
 /**
- * Tasks that go on with the journals of earlier ones (docs/inside/adr/0067-forks.md). A terminal task never changes, so what goes on
+ * Tasks that continue the journals of earlier ones (docs/inside/adr/0067-forks.md). A terminal task never changes, so what continues
  * is a new task.
  */
 @Injectable()
@@ -70,7 +70,7 @@ export class TaskForks {
     private readonly acceptance: TurnAcceptance,
   ) {}
 
-  /** The task that goes on with a failed one. Undefined: it was not continued. */
+  /** The task that continues a failed one. Undefined: it was not continued. */
   async continuedAs(
     tenantId: string,
     { id, status }: Pick<Task, 'id' | 'status'>,
@@ -222,7 +222,7 @@ export class TaskForks {
     return all.sort((a, b) => a.entry - b.entry).slice(0, MAX_EFFECTS);
   }
 
-  /** The task that goes on with a failed one. @returns whether this call has made it */
+  /** The task that continues a failed one. @returns whether this call has made it */
   private async goOn(
     tenantId: string,
     { failed, turn, agent, id }: { failed: StoredTask; turn: ForkedTurn; agent: Agent; id: string },
@@ -331,7 +331,7 @@ export interface Forked {
 
 interface NewFork {
   source: Task;
-  /** The turn that goes on. */
+  /** The turn that continues. */
   turn: ForkedTurn;
   /** The messages of the source before that turn. */
   history: Message[];

@@ -20,7 +20,7 @@ export interface EffectPage {
   effects: TaskEffect[];
   /** How many tasks were looked at. */
   searched: number;
-  /** Where to go on. Unset: there are no more tasks. */
+  /** Where to continue. Unset: there are no more tasks. */
   next?: TaskListPosition;
 }
 

@@ -15,7 +15,7 @@ export class ParkedTasks {
   ) {}
 
   /**
-   * Lets a parked task go on now, with the code that is there.
+   * Lets a parked task continue now, with the code that is there.
    * @param call of a caller who may write to the task
    * @returns whether it was parked
    */

@@ -47,7 +47,7 @@ export class PushOperations {
     private readonly environment: Environment,
   ) {}
 
-  /** A config that is set again under its id goes on with the next event, at its new receiver. */
+  /** A config that is set again under its id continues with the next event, at its new receiver. */
   async create(call: CallContext, config: TaskPushNotificationConfig): Promise<TaskPushNotificationConfig> {
     const { tenantId } = call;
     const taskId = await this.taskOf(call, config.taskId);

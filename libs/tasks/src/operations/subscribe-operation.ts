@@ -81,7 +81,7 @@ export class SubscribeOperation {
 interface SubscriptionOpening extends Opening {
   /** Sequence of the newest event. */
   head: number;
-  /** Sequence after which the stream goes on. */
+  /** Sequence after which the stream continues. */
   cursor: number;
 }
 

@@ -84,7 +84,7 @@ function isForPerson({ task, parent }: WaitingTask): boolean {
   return asked.length > 0 && !isPassedOn;
 }
 
-/** Where a list goes on after a task. */
+/** Where a list continues after a task. */
 function positionOf(stored: StoredTask | undefined): TaskListPosition | undefined {
   const statusAt = stored?.task.status?.timestamp;
   return stored && statusAt !== undefined
@@ -129,7 +129,7 @@ export class TaskListing {
 
   /**
    * What the caller sees with a text (`TaskStore.search`). It looks at 10,000 tasks at most.
-   * @returns `searched`: how many it has looked at; `next`: where to go on, if there are more
+   * @returns `searched`: how many it has looked at; `next`: where to continue, if there are more
    */
   async search(
     caller: Reacher & { tenantId: string },
@@ -154,7 +154,7 @@ export class TaskListing {
    * The tasks that wait for an answer which the caller may give, the oldest first: its own, or all of its tenant with the scopes to
    * write to them. A request for approval is there if the caller may approve it, once: at the task to which agents have passed it on.
    * A question to another agent is not there.
-   * @returns a page, which may have fewer tasks than asked for; `next`: where to go on, if there are more
+   * @returns a page, which may have fewer tasks than asked for; `next`: where to continue, if there are more
    */
   async answerable(
     caller: Reacher & { tenantId: string },

@@ -77,7 +77,7 @@ describe('pages of logs that readers have not taken', () => {
   let reads: string[];
   let log: LogReader;
 
-  /** Resolves after everything that can go on has gone on. */
+  /** Resolves after everything that can continue has done so. */
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   const read = (taskId: string, { holder = 'acme', signal = open } = {}) => {
     const kept: { page?: LogPage } = {};

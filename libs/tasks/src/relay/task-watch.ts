@@ -114,7 +114,7 @@ export class TaskWatch {
    * is asked for. Returns after the event that ends the
    * turn, or when the watch has ended. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
    * and with `LogDeletedError` when it is no longer there.
-   * @param ends `with-task`: go on over interruptions until the task has ended
+   * @param ends `with-task`: continue over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent[]> {
     try {

@@ -55,7 +55,7 @@ export interface EndOfTurn {
   state: TaskState;
   outcome: TurnOutcome | null;
   error?: string;
-  /** For a question: the task goes on after this time without an answer. */
+  /** For a question: the task continues after this time without an answer. */
   wakeInMs?: number;
   /** Set for a question: when the webhooks are notified that it waits. */
   reminders?: WaitReminders;

@@ -121,7 +121,7 @@ function unreadable(slug: string, code: string, failures: readonly LoadFailure[]
   return new JournalMismatch(slug, problem, code);
 }
 
-/** The newest version with the label of a task. Without `next`, its tasks go on with the stable version, and count as neither. */
+/** The newest version with the label of a task. Without `next`, its tasks continue with the stable version, and count as neither. */
 function latestOf(agent: Agent, label: AgentLabel | undefined): Agent {
   if (label !== 'next') return label ? { ...agent, label } : agent;
   const next = agent.labels?.next;

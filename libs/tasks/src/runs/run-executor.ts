@@ -267,7 +267,7 @@ export class RunExecutor {
       if (error instanceof AppendRefused || controller.signal.aborted) {
         log().info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
       } else if (error instanceof DatabaseUnavailableError) {
-        // Something that the platform read for the turn. It is no fault of the agent: the turn goes on as after a shutdown.
+        // Something that the platform read for the turn. It is no fault of the agent: the turn continues as after a shutdown.
         isCutOff = true;
         log().warn('run stopped: Postgres is not available', { err: error, attempt: run.attempt });
       } else {
@@ -378,7 +378,7 @@ export class RunExecutor {
     throw new AppendRefused('another attempt has noted its version');
   }
 
-  /** Agents of the catalog have versions, installed ones code: which this attempt runs. Never rejects: the turn goes on without. */
+  /** Agents of the catalog have versions, installed ones code: which this attempt runs. Never rejects: the turn continues without. */
   private async noteVersion(run: ClaimedRun, noted: RunVersion, signal: AbortSignal): Promise<void> {
     if (noted.version === undefined && noted.code === undefined) return;
     const { tenantId, taskId, runId } = run;

@@ -14,7 +14,7 @@ export class RunJournal implements TurnJournal {
   private head: number | undefined;
   private last: Promise<unknown> = Promise.resolve();
 
-  /** @param isEmpty this is the first attempt of a task that goes on with no other, so nothing was written before */
+  /** @param isEmpty this is the first attempt of a task that continues no other, so nothing was written before */
   constructor(
     private readonly store: Pick<JournalStore, 'read' | 'append' | 'restart'>,
     private readonly run: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'runId' | 'attempt'>,
@@ -26,7 +26,7 @@ export class RunJournal implements TurnJournal {
     if (isEmpty) this.head = 0;
   }
 
-  /** Where the task comes from, as its first entry says. Undefined: it goes on with no other task. */
+  /** Where the task comes from, as its first entry says. Undefined: it continues no other task. */
   async origin(): Promise<TaskOrigin | undefined> {
     return splitJournal(await this.own()).origin;
   }

@@ -110,7 +110,7 @@ export class Sweeper extends RepeatedWork {
     }
   }
 
-  /** Runs that other code had parked go on. @returns how many */
+  /** Runs that other code had parked continue. @returns how many */
   private async resumeParked(): Promise<number> {
     const count = await this.runs.wakeParked(this.environment.leaseMs * LIVE_LEASES, LIMIT);
     if (count > 0)

@@ -93,7 +93,7 @@ export class TaskConsoles implements OnApplicationShutdown {
     if (this.waiting.size > 0) this.writeSoon();
   }
 
-  /** @returns whether Postgres has answered; the lines go on waiting if not */
+  /** @returns whether Postgres has answered; the lines continue waiting if not */
   private async write(console: RunConsole): Promise<boolean> {
     const { run, lines, bytes } = console;
     // Lines that come from now on are another batch.

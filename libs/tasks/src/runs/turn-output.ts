@@ -98,7 +98,7 @@ export class TurnOutput {
     this.seen.add(artifactId);
   }
 
-  /** If the turn ends with a question, the task goes on after this time without an answer. */
+  /** If the turn ends with a question, the task continues after this time without an answer. */
   wakeIn(ms: number): void {
     this.wakeInMs = ms;
   }

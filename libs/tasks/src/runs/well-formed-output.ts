@@ -38,7 +38,7 @@ export class WellFormedOutput {
     }
   }
 
-  /** No artifact goes on: a chunk for each half that is still held. */
+  /** Nothing more is appended: a chunk for each half that is still held. */
   rest(): ArtifactOutput[] {
     const ids = [...this.halves.keys()];
     this.halves.clear();
@@ -75,7 +75,7 @@ function wholeParts(all: readonly Part[], before = ''): Part[] {
   return half === '' ? parts : withText(parts, REPLACEMENT);
 }
 
-/** Texts that follow each other are read as one text, which begins with `before` and may go on after `half`. */
+/** Texts that follow each other are read as one text, which begins with `before` and may continue after `half`. */
 function joinHalves(all: readonly Part[], before: string): { parts: Part[]; half: string } {
   let parts: Part[] = [];
   let half = before;

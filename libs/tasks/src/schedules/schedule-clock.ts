@@ -85,7 +85,7 @@ export class ScheduleClock extends RepeatedWork {
 
   /**
    * Set the ticks again. The queue was emptied, or it was away when the schedule was created. Not awaited: a queue that is
-   * away must not delay the next schedules. Without ticks the sweep goes on firing the schedule.
+   * away must not delay the next schedules. Without ticks the sweep continues to fire the schedule.
    */
   private remind({ schedule }: DueSchedule): void {
     this.messaging.setTicks(ticksOf(schedule)).catch(() => undefined);

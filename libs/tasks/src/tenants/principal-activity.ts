@@ -25,7 +25,7 @@ const CANCELS_AT_ONCE = 8;
 /** Maximum number of tries to pause a schedule while others change or fire it. */
 const MAX_TRIES = 10;
 
-/** What a principal has that goes on by itself. */
+/** What a principal has that runs without its calls. */
 export interface OpenWork {
   /** Tasks that have not ended, at most 100. */
   tasks: { id: string; agentId: string; state: TaskState }[];

@@ -56,7 +56,7 @@ export class TenantLifecycle {
   ) {}
 
   /**
-   * Refuse all calls of the tenant, and fire none of its schedules. Its running and queued tasks go on, unless they are to
+   * Refuse all calls of the tenant, and fire none of its schedules. Its running and queued tasks continue, unless they are to
    * be stopped. A suspended tenant gets the new reason.
    * @param reason in the errors of its callers; undefined = "ask the operator"
    * @throws ProtocolError `not-found`, `conflict` if the tenant is being deleted

@@ -8,7 +8,7 @@ import { type OpenWork, PrincipalActivity, type StoppedWork } from './principal-
 /** A token that was revoked, and what became of its work. */
 export interface RevokedToken {
   token: ApiToken;
-  /** What goes on without it. */
+  /** What runs without it. */
   running: OpenWork;
   /** Unset: nothing was to be stopped. */
   stopped?: StoppedWork;
@@ -22,7 +22,7 @@ export class TenantTokens {
     private readonly work: PrincipalActivity,
   ) {}
 
-  /** What the token has that goes on by itself. */
+  /** What the token has that runs without its calls. */
   async running({ tenantId, id }: ApiToken): Promise<OpenWork> {
     return this.work.open(tenantId, tokenPrincipal(id).key);
   }

@@ -147,7 +147,7 @@ const isShownByCalls = (
   ((kind === 'model' && modelCalls.some((call) => call.callId === callId)) ||
     (kind === 'tool' && toolCalls.some(({ call }) => call === callId)));
 
-/** Steps go on over attempts, so a step is in the turn in which it began. A span that its task did not wait for ends with the task. */
+/** Steps continue over attempts, so a step is in the turn in which it began. A span that its task did not wait for ends with the task. */
 function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMaterial): TraceSpan {
   const startedAt = new Date(step.startedAt);
   const run = runs.findLast(({ createdAt }) => createdAt <= startedAt);
@@ -167,7 +167,7 @@ function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMate
 }
 
 /**
- * The task waits for its caller from a status that asks to the acceptance of the next message, to its end, or until it goes on without an
+ * The task waits for its caller from a status that asks to the acceptance of the next message, to its end, or until it continues without an
  * answer.
  */
 function questionSpans({ statuses, runs, histories }: TraceMaterial): TraceSpan[] {

@@ -14,7 +14,7 @@ export class EarlierTasks {
   constructor(private readonly tasks: TaskStore) {}
 
   /**
-   * The newest tasks of the agent in the context of `task`, without those whose journal `task` goes on with: their messages are its own.
+   * The newest tasks of the agent in the context of `task`, without those whose journal `task` continues: their messages are its own.
    * @param count how many at most
    */
   async of(

@@ -89,8 +89,8 @@ export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult,
 type TurnDispatcher = Pick<RunDispatcher, 'quotaFor' | 'enqueue'>;
 
 /**
- * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run goes on the
- * queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1). While a worker has
+ * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run is
+ * enqueued. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1). While a worker has
  * free slots, the run starts eagerly instead (`EagerStart`).
  */
 @Injectable()

@@ -107,7 +107,7 @@ export class TurnEnds {
     }
   }
 
-  /** The caller may have signed in before the task has asked for it. Never rejects: the task goes on after its time. */
+  /** The caller may have signed in before the task has asked for it. Never rejects: the task continues after its time. */
   private async wakeSignedIn(tenantId: string, taskId: string): Promise<void> {
     await retryTransient(() => this.tasks.wakeSignedIn(tenantId, taskId), {
       signal: AbortSignal.timeout(WAKE_MS),

@@ -87,7 +87,7 @@ export class Webhooks {
   }
 
   /**
-   * Give it another secret. The one before goes on signing for a while, beside it.
+   * Give it another secret. The one before continues to sign for a while, beside it.
    * @returns the secret, which is never shown again
    */
   async rotate(

@@ -27,7 +27,7 @@ export const step = z
 
 /**
  * The durable steps of a task. They show the code, so they are for the same callers as a stack.
- * @param hasEnded whether the task has ended: nothing of it goes on or waits then
+ * @param hasEnded whether the task has ended: nothing of it runs or waits then
  */
 export const encodeSteps = (steps: readonly StepRecord[], hasEnded: boolean): z.infer<typeof step>[] =>
   steps.map(({ name, kind, state, attempts, startedAt, endedAt, error, unknownOutcome: outcome }) => ({

@@ -2,7 +2,7 @@ import type { Task } from '@baton/a2a';
 import { continuedBy, forkedFrom, type TaskForks, undoneBy } from '@baton/tasks';
 import { z } from 'zod';
 
-/** The tasks whose journals a task goes on with, and those that go on with its own. */
+/** The tasks whose journals a task continues, and those that continue its own. */
 export const links = {
   continues: z.string().nullable().describe('The failed task with which it goes on'),
   fork_of: z.string().nullable().describe('The task of which it is a fork'),
@@ -13,7 +13,7 @@ export const links = {
 
 type TaskLinks = Record<keyof typeof links, string | null>;
 
-/** The links of a task. Those to tasks that go on with it are read. */
+/** The links of a task. Those to tasks that continue it are read. */
 export async function linksOf(forks: TaskForks, tenantId: string, task: Task): Promise<TaskLinks> {
   const [continuedAs, undoneAs] = await Promise.all([
     forks.continuedAs(tenantId, task),

@@ -145,7 +145,7 @@ export function decodeNewWebhook(body: unknown): WebhookSpec {
 export const decodeWebhookPatch = (body: unknown): Partial<WebhookSpec> =>
   specOf(parseFields(webhookPatch, body, '', 'the body'));
 
-/** Reads a rotation of the secret. @returns for how long the former one goes on signing */
+/** Reads a rotation of the secret. @returns for how long the former one continues to sign */
 export const decodeWebhookRotation = (body: unknown): number =>
   parseFields(webhookRotation, body, '', 'the body').overlap_seconds * 1000;
 

@@ -246,7 +246,7 @@ describe('a task is told to', () => {
     // The receiver gets the last event of this one again.
     expect((await ask(tenant, 'POST', `/${id}/redeliver?task=${third}`)).json).toEqual({ tasks: [third] });
     expect((await deliveries()).deliveries.at(-1)).toMatchObject({ state: 'waiting', delivered_event: 0 });
-    // A worker that delivers it right now goes on.
+    // A worker that delivers it right now continues.
     await set(third, `lease_until = now() + interval '1 hour'`);
     expect((await ask(tenant, 'POST', `/${id}/redeliver?task=${third}`)).json).toEqual({ tasks: [] });
     expect((await ask(tenant, 'POST', `/${id}/redeliver?task=x`)).status).toBe(400);

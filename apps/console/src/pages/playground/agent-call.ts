@@ -15,7 +15,7 @@ import { type RecordedExchange, type ReceivedFrame, HIDDEN_TOKEN } from '../../a
 import { SERVER_URL } from '../../base';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 
-/** Callbacks while a call goes on. */
+/** Callbacks of a call. */
 export interface CallListener {
   onExchange: (exchange: RecordedExchange) => void;
   onFrame: (frame: ReceivedFrame) => void;
@@ -25,7 +25,7 @@ export interface CallListener {
 
 const TRANSPORTS = { 'JSON-RPC': JsonRpcTransportFactory, 'HTTP+JSON': RestTransportFactory };
 
-/** A call of an agent with the client of the official SDK. It can be cut, and goes on after the last frame. */
+/** A call of an agent with the client of the official SDK. It can be cut, and continues after the last frame. */
 export class AgentCall {
   private controller = new AbortController();
   private client: Promise<Client> | undefined;
@@ -57,7 +57,7 @@ export class AgentCall {
     );
   }
 
-  /** Whether the newest answer was cut by the network or the server: its task goes on. Ask when the call has settled. */
+  /** Whether the newest answer was cut by the network or the server: its task continues. Ask when the call has settled. */
   async wasCut(): Promise<boolean> {
     await this.recording;
     if (!this.canResume || this.controller.signal.aborted) return false;
@@ -77,7 +77,7 @@ export class AgentCall {
     signal.throwIfAborted();
   }
 
-  /** Whether there is something to go on with. */
+  /** Whether there is something to continue. */
   get canResume(): boolean {
     return this.taskId !== undefined && this.lastId !== undefined;
   }
@@ -92,7 +92,7 @@ export class AgentCall {
     );
   }
 
-  /** Cuts the connection. The task goes on. */
+  /** Cuts the connection. The task continues. */
   cut(): void {
     this.controller.abort();
   }

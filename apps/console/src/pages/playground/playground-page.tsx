@@ -105,7 +105,7 @@ export function PlaygroundPage() {
   const isBusy = answer.state === 'running' || answer.state === 'lost';
 
   useEffect(() => writeDraft(tenant, draft), [tenant, draft]);
-  // The page is closed. The task goes on.
+  // The page is closed. The task continues.
   useEffect(() => () => call.current?.cut(), []);
 
   const changeAnswer = (id: string, change: (answer: ReceivedAnswer) => Partial<ReceivedAnswer>): void =>
@@ -144,7 +144,7 @@ export function PlaygroundPage() {
   const send = async (): Promise<void> => {
     const { agent: of, text } = draft;
     const { contextId: context = '' } = answer.summary;
-    // The next message goes on in the conversation, unless it names another one.
+    // The next message continues in the conversation, unless it names another one.
     const contextId = draft.contextId || (last?.agent === of ? context : '');
     const goesOn = contextId !== '' && contextId === context;
     const id = crypto.randomUUID();

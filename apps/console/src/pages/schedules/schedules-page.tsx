@@ -26,7 +26,7 @@ const OUTCOMES = {
   missed: 'missed',
   refused: 'refused',
 } as const;
-/** How often the list is read again: its tasks go on, in ms. */
+/** How often the list is read again: its tasks change, in ms. */
 const REFRESH_MS = 5_000;
 
 /** The schedules of the tenant. */

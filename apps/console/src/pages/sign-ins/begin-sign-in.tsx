@@ -3,7 +3,7 @@ import { answerOf, api } from '../../api/client';
 import { FormButton, textOf } from '../../components/form-button';
 import { Time } from '../../components/time';
 
-/** Begins a sign-in of the whole tenant, and shows the link with which a person goes on in another tab. */
+/** Begins a sign-in of the whole tenant, and shows the link with which a person signs in, in another tab. */
 export const BeginSignIn = () => (
   <FormButton
     label="Sign in"

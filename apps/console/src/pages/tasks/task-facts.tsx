@@ -108,7 +108,7 @@ function Reminded({
   );
 }
 
-/** The task that this one goes on with, and the one that goes on with it. */
+/** The task that this one continues, and the one that continues it. */
 function kinFacts(task: Task): Fact[] {
   const kin = {
     Continues: task.continues,
@@ -122,7 +122,7 @@ function kinFacts(task: Task): Fact[] {
   );
 }
 
-/** For a task that goes on: how long it has taken so far. */
+/** For a task that has not ended: how long it has taken so far. */
 function durationFacts(task: Task): Fact[] {
   const length = lengthText(task);
   if (length !== undefined) return [['Duration', length]];

@@ -32,7 +32,7 @@ import { traceFilterOf, type TraceSearch } from './trace-search';
 import { durationText } from '../../components/duration';
 import styles from './task-trace.module.css';
 
-/** Between two looks at the trace of a task that goes on. Its statuses make it look at once. To read a long trace takes longer. */
+/** Between two looks at the trace of a task that has not ended. Its statuses make it look at once. To read a long trace takes longer. */
 const POLL_MS = 1_000;
 const LONG_POLL_MS = 10_000;
 const LONG_TRACE = 1_000;
@@ -57,7 +57,7 @@ const traceQuery = (id: string, isLive: boolean) => ({
     // It was read before the end of the task.
     const isBehind = !isLive && spans.some(({ kind, ended_at: end }) => kind === 'turn' && end === null);
     if (isLive || isBehind) return spans.length > LONG_TRACE ? LONG_POLL_MS : POLL_MS;
-    // Deliveries go on after the end of the task.
+    // Deliveries are made after the end of the task, too.
     return spans.some(({ ended_at: end }) => end === null) ? LONG_POLL_MS : false;
   },
 });

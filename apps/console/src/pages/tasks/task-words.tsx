@@ -9,7 +9,7 @@ export type Task = TenantSchemas['Task'];
 
 /**
  * Why a task has ended badly or waits: how its steps do not fit the code, the last error in its agent's code, or what its status says.
- * Undefined: it goes on, has completed, or does not say it.
+ * Undefined: it has not ended, has completed, or does not say it.
  */
 export const statusReason = ({
   state,

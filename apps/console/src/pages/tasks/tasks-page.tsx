@@ -62,7 +62,7 @@ export function TasksPage() {
           tasks={tasks}
           names={names}
           searched={filters.text}
-          // A search goes on when the user asks for it: it can look at many tasks for few rows.
+          // A search continues when the user asks for it: it can look at many tasks for few rows.
           readMore={hasMore && !isFetchingMore && !isSearch ? readMore : undefined}
         />
       )}

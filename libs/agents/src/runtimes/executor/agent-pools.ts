@@ -71,7 +71,7 @@ export class AgentPools implements OnApplicationShutdown {
 
   /**
    * Loads an agent of `BATON_AGENTS_DIR` again, because its files have changed. Running turns end with the old code, and
-   * new turns run the new one. If it cannot be loaded, the old code goes on.
+   * new turns run the new one. If it cannot be loaded, the old code continues.
    *
    * @param signal ends the attempt, for a module that is still loading
    * @returns why it could not be loaded; undefined if it is loaded

@@ -60,7 +60,7 @@ export interface TurnRequest {
   extensions: string[];
   /** Steps that earlier attempts, or the turns before an answer of the caller, have begun. */
   steps?: RecordedStep[];
-  /** An earlier attempt has thrown: only the compensations of its finished steps go on. */
+  /** An earlier attempt has thrown: only the compensations of its finished steps continue. */
   compensating?: Compensating;
   /** Replay the steps and end the code at the first step that is not recorded: nothing is run, stored or asked for. */
   isReplay?: true;

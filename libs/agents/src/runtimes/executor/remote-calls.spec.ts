@@ -47,7 +47,7 @@ type Code = (steps: DurableSteps) => Promise<unknown>;
 class Talk extends TaskTalk {
   /** How often the code has run. */
   runs = 0;
-  /** When a task that asks goes on without an answer, in ms. */
+  /** When a task that asks continues without an answer, in ms. */
   wakeInMs: number | undefined;
   tokens: AccessTokens = NO_ACCESS_TOKENS;
   noted = 0;

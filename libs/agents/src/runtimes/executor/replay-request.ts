@@ -10,13 +10,13 @@ import { TurnSteps } from './steps/turn-steps.js';
 export interface RecordedTask {
   tenantId: string;
   agent: Agent;
-  /** With its whole history, without that of the tasks that it goes on with. */
+  /** With its whole history, without that of the tasks that it continues. */
   task: Task;
   /** Details of the request that began the task. */
   details: RequestDetails;
   /** The earlier tasks of the context. */
   earlierTasks: Task[];
-  /** Where it comes from. Undefined: it goes on with no other task. */
+  /** Where it comes from. Undefined: it continues no other task. */
   origin: TaskOrigin | undefined;
   /** Entries of its runtime. */
   entries: JournalEntry[];

@@ -88,7 +88,7 @@ export interface RecordedStep {
   isUnknown?: true;
   /** The answer of a person about an unknown outcome. */
   answer?: OutcomeAnswer;
-  /** When it goes on, in ms since 1970: the end of a sleep, of the wait for an answer, or of the pause before the next try. */
+  /** When it continues, in ms since 1970: the end of a sleep, of the wait for an answer, or of the pause before the next try. */
   until?: number;
   /** For a question that the task has gone on without: a higher number was asked later. */
   asked?: number;
@@ -170,7 +170,7 @@ export type StepReply =
     }
   | { error: StepFailure };
 
-/** Every step under way waits. The turn can be left: its code runs again when one of them goes on. Or the code begins anew. */
+/** Every step under way waits. The turn can be left: its code runs again when one of them continues. Or the code begins anew. */
 export interface Parked {
   /** JSON of the state with which the next execution begins at once. Nothing else is set then. */
   continueAs?: string;

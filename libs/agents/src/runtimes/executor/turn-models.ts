@@ -136,7 +136,7 @@ export class TurnModels {
   }
 
   /**
-   * Makes a call, with the retries of its settings. Rejects only if the turn cannot go on.
+   * Makes a call, with the retries of its settings. Rejects only if the turn cannot continue.
    * @param json of a `ModelCallRequest`
    * @returns `cap`: a person is asked whether the task may spend more
    */

@@ -68,7 +68,7 @@ export async function* converse(
           piece: (piece) => stream.piece(id, piece),
           say: (output) => stream.say(output),
         });
-        // Other steps and events go on while a model answers.
+        // Other steps and events continue while a model answers.
         if ('later' in reply) stream.replyLater(id, reply.later);
         else stream.reply(id, reply);
         continue;

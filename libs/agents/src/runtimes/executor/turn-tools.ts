@@ -127,7 +127,7 @@ export class TurnTools {
   }
 
   /**
-   * Lists tools, or makes a call, as far as it may be made now. Rejects only if the turn cannot go on.
+   * Lists tools, or makes a call, as far as it may be made now. Rejects only if the turn cannot continue.
    * @param json of the request of the process
    */
   async use(turn: Turn, json: string, step: ToolStep, ports: ToolCallPorts): Promise<ToolOutcome> {

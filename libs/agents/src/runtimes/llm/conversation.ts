@@ -40,7 +40,7 @@ export class Conversation {
   private newestSummary: (SummaryEntry & RecordedEntry) | undefined;
   /** Calls with a `begun` entry, by Baton's id: the position of the newest one. */
   private readonly begun = new Map<string, number>();
-  /** What tool servers go on with, by Baton's id of the call. */
+  /** The state of calls at their tool servers, by Baton's id of the call. */
   private readonly remoteCalls = new Map<string, { position: number; remote: RemoteCall }>();
   /** What persons were asked about calls and spending caps, and what they have decided. */
   readonly approvals: ApprovalHistory;
@@ -71,7 +71,7 @@ export class Conversation {
     return position;
   }
 
-  /** Stores what a tool server goes on with. Before its first task is, the platform knows that a cancel must reach the server. */
+  /** Stores the state of a call at its tool server. Before its first task is, the platform knows that a cancel must reach the server. */
   async addRemoteCall(call: RecordedCall, remote: RemoteCall): Promise<void> {
     if (remote.task && !this.remoteCallOf(call)?.task) await this.turn.journal.noteRemoteCall();
     await this.add({ kind: 'remote', ...idsOf(call), remote });
@@ -168,7 +168,7 @@ export class Conversation {
     return begun !== undefined && begun > (this.remoteCalls.get(id)?.position ?? 0);
   }
 
-  /** What the server of a tool goes on with. */
+  /** The task with which the server of a tool executes a call, and what the server has asked. */
   remoteCallOf(call: RecordedCall): RemoteCall | undefined {
     return this.remoteCalls.get(callIdOf(call))?.remote;
   }

@@ -40,7 +40,7 @@ export interface ModelStep extends CallTime {
   fallback?: number;
 }
 
-/** A call of the model that failed. It is for readers of the task; the conversation goes on as if it was not made. */
+/** A call of the model that failed. It is for readers of the task; the conversation continues as if it was not made. */
 export interface FailedCall extends CallTime {
   kind: 'failed-call';
   usage: ModelUsage;
@@ -71,7 +71,7 @@ export interface CallResult extends CallIds, CallTime {
   result: ToolResult;
 }
 
-/** The server of a tool goes on with the call by itself, or has asked about it. The newest entry of a call counts. */
+/** The server of a tool executes the call as a task of its own, or has asked about it. The newest entry of a call counts. */
 interface CallRemote extends CallIds {
   kind: 'remote';
   remote: RemoteCall;

@@ -150,7 +150,7 @@ export class LlmRuntime implements AgentRuntime {
     }
   }
 
-  /** Applies the answer in this turn's message about a spending cap. Throws AgentFailure if a person has refused to go on. */
+  /** Applies the answer in this turn's message about a spending cap. Throws AgentFailure if a person has refused to continue. */
   private async goOnOverCap(turn: Turn, conversation: Conversation, signal: AbortSignal): Promise<void> {
     const { question, decision } = conversation.approvals.capDecision() ?? {};
     if (!question || !decision) return;

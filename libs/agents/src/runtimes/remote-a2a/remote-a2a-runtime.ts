@@ -63,7 +63,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
       attempt.outOfReach = !(failure instanceof RemoteFailure) || failure.isOutOfReach;
       if (!(failure instanceof RemoteFailure)) throw error;
       if (failure.signIn?.isCallers) {
-        // The remote task goes on without its caller.
+        // The remote task continues without its caller.
         attempt.outOfReach = true;
         yield await this.waitForSignIn(turn, failure.signIn, memory, attempt);
         return;
@@ -81,7 +81,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
     }
   }
 
-  /** The next attempt sends the message, or goes on with the remote task. */
+  /** The next attempt sends the message, or continues with the remote task. */
   private async waitForSignIn(
     turn: Turn,
     needed: SignInNeeded,

@@ -73,7 +73,7 @@ export class LeaseBeat {
   }
 
   private async beat(): Promise<boolean> {
-    // After a failure it goes on without leases, to find out when Postgres is back. And its session tells others that it lives.
+    // After a failure it continues without leases, to find out when Postgres is back. And its session tells others that it lives.
     const keys = this.held();
     const isConnected = this.database.connections.idle > 0;
     const isIdle = keys.length === 0 && isConnected && !this.failing;

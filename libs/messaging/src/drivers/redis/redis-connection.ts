@@ -65,7 +65,7 @@ export class RedisConnection {
     return this.client.status === 'ready';
   }
 
-  /** Rejects with a plain reason if the server can't be reached in time; goes on trying all the same. */
+  /** Rejects with a plain reason if the server can't be reached in time; continues to try all the same. */
   async connect(timeoutMs: number): Promise<void> {
     const ready = new Promise<void>((resolve) => this.client.once('ready', resolve));
     this.client.connect().catch((error: unknown) => (this.lastError = error));

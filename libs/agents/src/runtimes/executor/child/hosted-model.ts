@@ -281,7 +281,7 @@ function answerOf({ message, finish, usage, model }: ModelCallAnswer, isData: bo
   };
 }
 
-/** The call goes on, so that its step ends, but the code does not wait for it. */
+/** The call continues, so that its step ends, but the code does not wait for it. */
 async function unless<T>(signal: AbortSignal | undefined, call: Promise<T>): Promise<T> {
   if (!signal) return call;
   signal.throwIfAborted();

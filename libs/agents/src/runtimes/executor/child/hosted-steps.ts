@@ -83,7 +83,7 @@ interface HostedStep {
   record: RecordedStep;
   /** The worker knows it. */
   isKnown: boolean;
-  /** It undoes another step: it goes on when the code of the author has failed. */
+  /** It undoes another step: it continues when the code of the author has failed. */
   undoes: boolean;
   /** It can be undone. */
   compensates?: boolean;
@@ -321,7 +321,7 @@ export class HostedSteps {
   }
 
   /**
-   * The code has thrown: undoes its finished steps, the last one first. Each is a step of its own, so a crash goes on with the next
+   * The code has thrown: undoes its finished steps, the last one first. Each is a step of its own, so a crash continues with the next
    * attempt. Never rejects.
    * @returns the error with which the turn fails: of the attempt that has thrown first. Undefined: the task was canceled, and its steps are
    * undone now
@@ -346,7 +346,7 @@ export class HostedSteps {
       if (!this.compensating.canceled) return { error: withNotes(first, problems) };
       return { error: restoredError({ name: 'CompensationError', message: problems.join('; ') }) };
     } catch {
-      // The turn was stopped. The next attempt goes on.
+      // The turn was stopped. The next attempt continues.
       return { error: first };
     }
   }
@@ -777,7 +777,7 @@ export class HostedSteps {
     return this.tracked('tool', name, use);
   }
 
-  /** A person is asked before a call of a model or a tool goes on. The worker has the question. */
+  /** A person is asked before a call of a model or a tool continues. The worker has the question. */
   private async askPerson({ record: { id, asked } }: HostedStep): Promise<never> {
     await this.stored({ op: 'ask', id });
     return this.park({ input: { id, question: [] }, asked });
@@ -838,7 +838,7 @@ export class HostedSteps {
 
   /**
    * Leaves the turn at once. Steps that run are aborted, and nothing more is stored. The step neither resolves nor rejects: an author
-   * who catches all errors would go on with code that does not fit.
+   * who catches all errors would continue with code that does not fit.
    */
   private leave(mismatch: string): Promise<never> {
     this.mismatch = mismatch;

@@ -327,7 +327,7 @@ export interface DurableSteps {
   patched: (id: string) => Promise<boolean>;
   /**
    * Begins anew, in the same turn: the code runs from its beginning with the same message, without steps, and with this state as
-   * `lastState`. The steps so far are deleted, so a task may go on for ever. Call it when no step runs. It never resolves.
+   * `lastState`. The steps so far are deleted, so a task may continue for ever. Call it when no step runs. It never resolves.
    * @param state a JSON value of at most 256 KiB
    */
   continueAs: (state: unknown) => Promise<never>;

@@ -103,7 +103,7 @@ export interface ToolUnsent extends EntryHead {
 }
 
 /**
- * The server of a tool goes on with a call by itself, or asks: as an llm agent has it in its journal. The last entry of a call counts.
+ * The server of a tool executes a call as a task of its own, or asks: as an llm agent has it in its journal. The last entry of a call counts.
  * Releases up to 0.2 skip it.
  */
 export interface ToolRemote extends EntryHead, StoredRemoteCall {
@@ -121,7 +121,7 @@ export interface CompensationBegun extends EntryHead, Compensating {
 }
 
 /**
- * A turn has ended with a question that the task may go on without, or that is one of several. An answer answers the last one of them.
+ * A turn has ended with a question that the task may continue without, or that is one of several. An answer answers the last one of them.
  * Releases up to 0.2 skip this entry.
  */
 export interface QuestionPosed extends EntryHead {
@@ -162,7 +162,7 @@ export type StepEntry =
 
 type WithoutExecution<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
 
-/** An entry that a step begins, goes on or ends with. */
+/** An entry about the course of a step. */
 export type NewStepEntry = WithoutExecution<
   Exclude<StepEntry, ModelCalled | ToolSent | ToolUnsent | ToolRemote>
 >;

@@ -44,7 +44,7 @@ export class StepJournal {
   asking: number | undefined;
   /** Set once the code of the execution has thrown with steps to compensate. */
   compensating: Compensating | undefined;
-  /** Whether the log has nothing beyond the last entry. Then artifacts go on where they were. */
+  /** Whether the log has nothing beyond the last entry. Then artifacts continue where they were. */
   isExact = false;
   /** Position of the last entry in the journal. */
   private position = 0;

@@ -39,7 +39,7 @@ export class StepQuestions {
   }
 
   /**
-   * The output that asks the question of a turn whose steps all wait. If one of them waits for a time, the task goes on then without an
+   * The output that asks the question of a turn whose steps all wait. If one of them waits for a time, the task continues then without an
    * answer. Throws AgentError for a question that the library never sends.
    */
   async ask({ id, question }: NonNullable<Parked['input']>, { wakeInMs }: Parked): Promise<AgentOutput> {

@@ -60,7 +60,7 @@ const chunk = (text: string, append: boolean) =>
 /** A task whose attempts share a journal and a log. */
 class Bench {
   readonly kept: string[] = [];
-  /** After which times the task goes on without an answer. */
+  /** After which times the task continues without an answer. */
   readonly wakes: number[] = [];
   readonly messageIds: string[] = [];
   readonly effects: string[] = [];
@@ -317,7 +317,7 @@ describe('a step', () => {
       agent: 'tester',
       problem: expect.stringMatching(message) as string,
     });
-    // Nothing is lost: code that fits goes on.
+    // Nothing is lost: code that fits continues.
     expect(await bench.run(three)).toEqual([answered(['one', 'two', 'three'])]);
   });
 

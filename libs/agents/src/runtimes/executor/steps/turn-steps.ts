@@ -30,7 +30,7 @@ export interface TurnStepPorts extends AgentCallPorts {
 /** Characters of the names of steps in a message: a caller reads it. */
 const MAX_NAMES = 2_000;
 
-/** The reply to a message about a step, or one that comes while other steps go on. */
+/** The reply to a message about a step, or one that comes while other steps continue. */
 export type TakenReply = StepReply | { later: Promise<StepReply> };
 
 /** Records about a step before it has ended. */
@@ -187,7 +187,7 @@ export class TurnSteps {
     const known = journal.steps[id - 1];
     if (!known) journal.countStep();
     // A call that is asked for again is no other try: it has one child. A model that has answered is not asked again, and a tool whose
-    // server goes on is not called again.
+    // server is at work is not called again.
     const isTried = (kind === 'model' || kind === 'tool') && !known?.called && !known?.remote;
     if (!known || kind === 'run' || isTried) {
       const waits = kind === 'sleep' || (kind === 'input' && ms !== undefined);

@@ -24,7 +24,7 @@ export interface AskedByTool {
 
 /**
  * A call of a tool that has not ended with its answer: its server works on a task, or asks a person first. It is in the journal before
- * the next request, so any worker goes on with it.
+ * the next request, so any worker continues with it.
  */
 export interface RemoteCall {
   /** Name of the server in the settings, and its address: an id of one server is nothing at another. */

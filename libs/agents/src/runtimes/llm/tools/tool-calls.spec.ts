@@ -45,7 +45,7 @@ describe('a tool', () => {
       const { artifactId, parts } = value.artifact;
       const data = parts[0]?.content?.$case === 'data' ? parts[0].content.value : undefined;
       events.push([artifactId, eventKindOf(value.artifact), data]);
-      // The slow one goes on when a caller has the result of the other.
+      // The slow one continues when a caller has the result of the other.
       if (artifactId === 'call-1-2' && eventKindOf(value.artifact) === 'tool-call') waits[0]?.();
     }
     expect(events.slice(0, 4)).toEqual([

@@ -72,7 +72,7 @@ export interface AgentTool {
    * Makes the call. Rejects with an error that the model can not handle: the task fails. Rejects with a `Suspension` if
    * the result comes from another task: the call is made again when that task has ended. Rejects with
    * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`. The same is true for calls with which a
-   * tool server goes on by itself (`kept`). Rejects with `OutcomeUnknown` if a person must be asked whether to call again.
+   * tool server continues by itself (`kept`). Rejects with `OutcomeUnknown` if a person must be asked whether to call again.
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
   /**

@@ -211,7 +211,7 @@ function toolsOf(turn: Turn, servers: readonly OpenServer[], config: LlmConfig):
   const names = namesForModel(
     all.map(({ server, tool }) => ({ server: server.config.name, tool: tool.name })),
   );
-  // A fork goes on with the calls of the task that it is a fork of.
+  // A fork continues the calls of the task that it is a fork of.
   const isShared = turn.origin !== undefined && turn.origin.effectsOf === undefined;
   const shared = { terms: config.approvals, isShared };
   return all.map(({ server, tool }, i) =>
@@ -350,7 +350,7 @@ function agentTool(
     repeat,
     execute: async (input, given) => {
       const { context, lost } = watched(given);
-      // A call that its server goes on with was recorded before it was sent.
+      // A call that its server executes as a task of its own was recorded before it was sent.
       if (!context.kept?.task) await note(server, { name: tool.name, callId: context.id });
       const limit = new TotalLimit(config.totalTimeout, context.signal);
       try {

@@ -97,7 +97,7 @@ interface Request {
 
 /**
  * An MCP server of revision 2026-07-28 over streamable HTTP. Each request is a POST of its own, and there is no session. So any worker
- * goes on where another one has stopped. To end a request is to close its answer.
+ * continues where another one has stopped. To end a request is to close its answer.
  */
 export class ModernConnection implements ServerConnection {
   readonly era = 'modern';

@@ -39,7 +39,7 @@ interface RemoteToolCallOptions {
   repeat: AgentTool['repeat'];
   terms: Pick<LlmConfig['approvals'], 'guests' | 'by'>;
   redact: <T>(value: T) => T;
-  /** Another task may go on with the remote task: a cancel of this one leaves it alone. */
+  /** Another task may continue with the remote task: a cancel of this one leaves it alone. */
   isShared: boolean;
 }
 
@@ -58,7 +58,7 @@ export class RemoteToolCall {
   }
 
   /**
-   * Goes on with the call. Rejects with an McpFailure that the model gets, with a `Suspension` while the server works, and with
+   * Continues the call. Rejects with an McpFailure that the model gets, with a `Suspension` while the server works, and with
    * `ApprovalsPending` if it asks a person.
    * @returns the result as the server wrote it
    */

@@ -87,7 +87,7 @@ const isUri = (uri: unknown): uri is string =>
 /** Baton's own: the next page of a resource (docs/calling/mcp.md). */
 const NEXT_URI = 'baton/nextUri';
 
-/** A result of `resources/read` in the form of that of a tool: its contents, and links to what goes on after them. */
+/** A result of `resources/read` in the form of that of a tool: its contents, and links to what continues after them. */
 export function resourceResult(read: unknown): { content: unknown[] } | undefined {
   const contents = isJsonObject(read) ? read.contents : undefined;
   if (!Array.isArray(contents)) return undefined;
