@@ -12,7 +12,7 @@ const ANSWER_MS = 30_000;
 const LOOK_MS = 1000;
 /** How long an attack may take before its sender cancels it. */
 const ATTACK_MS = 20_000;
-/** Each step doubles the work of whoever checks a value against it. */
+/** Each step doubles the work of a check of a value against it. */
 const DOUBLINGS = 26;
 
 const ended = new Set(['COMPLETED', 'FAILED', 'CANCELED', 'REJECTED'].map((state) => `TASK_STATE_${state}`));

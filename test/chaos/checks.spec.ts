@@ -132,7 +132,7 @@ describe('the checks find', () => {
     });
     expect(found).toContain(defect);
   });
-  it('a task that is not what its log says, though nobody drove it', () => {
+  it('a task that is not what its log says, though no client drove it', () => {
     const found = (act: (sound: ReturnType<typeof soundEcho>) => unknown) => {
       const sound = soundEcho();
       act(sound);
@@ -159,7 +159,7 @@ describe('the checks find', () => {
     ['missing in the history', 'lost', (history) => history.pop()],
     ['in the history twice', 'doubled', (history) => history.push(history[0]!)],
     ['out of order in the history', 'reordered', (history) => history.reverse()],
-    ['of nobody in the history', 'wrong', (history) => history.push({ messageId: 'x', role: 'user' })],
+    ['of no sender in the history', 'wrong', (history) => history.push({ messageId: 'x', role: 'user' })],
   ])('a message that is %s', (_, defect, act) => {
     expect(planted(({ stored }) => act(stored.snapshot.history), soundScribe())).toEqual([defect]);
   });
@@ -207,7 +207,7 @@ describe('the checks find', () => {
     expect(answered('canceled')).toEqual(['afterTerminal']);
     expect(planted(({ record }) => (record.cancel = 'done'))).toEqual(['afterTerminal']);
   });
-  it('an end that nobody asked for', () => {
+  it('an end that no client asked for', () => {
     const found = planted(({ record, stored }) => {
       stored.snapshot.state = 'canceled';
       stored.log[8] = reword(stored.log[8]!, status('canceled'));
@@ -311,7 +311,7 @@ describe('an odd answer', () => {
 });
 
 describe('recovery', () => {
-  it('is from the blow until the next event that somebody saw who was reading', () => {
+  it('is from the blow until the next event that a present reader saw', () => {
     const { record } = soundEcho();
     const struck = [{ fault: 'kill-worker', at: 420, heads: new Map([['t', 4]]) }];
     const faults: FaultRecord[] = [{ name: 'kill-worker', detail: '', from: 420, to: 430, excuses: [] }];

@@ -10,7 +10,7 @@ export interface Recovery {
 
 /**
  * From the moment a worker was struck until each run that it had in hand spoke again, as its reader saw it.
- * Runs that nobody was reading at the time are left out.
+ * Runs without a reader at the time are left out.
  * @param alone only blows during whose healing nothing else was broken
  */
 export function recoveryOf(

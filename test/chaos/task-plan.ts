@@ -28,7 +28,7 @@ export interface TaskPlan {
   delayMs: number;
   /** Frames after which the caller breaks its own connection. */
   cuts: number[];
-  /** Whether somebody else reads along on another API, and from where. */
+  /** Whether a second reader follows on another API, and from where. */
   companion: 'none' | 'from-start' | 'from-now';
   /** For what is decided on the way, e.g. which API to turn to. */
   random: Random;

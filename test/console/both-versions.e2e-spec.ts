@@ -77,7 +77,7 @@ describeConsole('a prompt that is being written in the console', () => {
     return (status.message ?? artifacts?.[0])?.parts[0]?.text;
   };
 
-  it('answers beside the stored one, with the difference in words, and nobody else gets it', async () => {
+  it('answers beside the stored one, with the difference in words, and no other caller gets it', async () => {
     const page = await baton.open({ token: tenant.token, path: '/agents/clerk' });
     // Two clicks after the text: edit it, run both.
     await page.getByRole('link', { name: 'Edit' }).click();

@@ -43,7 +43,7 @@ describeConsole('lists in the console', () => {
   const scrollTop = (table: Locator): Promise<number> => table.evaluate((it: Scrolled) => it.scrollTop);
   const texts = (table: Locator): Promise<string[]> => table.getByRole('link').allInnerTexts();
 
-  it('stand where they stood when somebody comes back, with all rows that were read', async () => {
+  it('stand where they stood when the user comes back, with all rows that were read', async () => {
     const page = await open('/tasks');
     await page.getByText('100 tasks loaded').waitFor();
     await scrollTo(list(page), 100_000);
@@ -66,7 +66,7 @@ describeConsole('lists in the console', () => {
     expect(await scrollTop(list(page))).toBe(0);
   });
 
-  nightlyIt('do not move their rows while somebody reads them, and offer what is new', async () => {
+  nightlyIt('do not move their rows while a user reads them, and offer what is new', async () => {
     const page = await open('/tasks');
     await page.getByText('100 tasks loaded').waitFor();
     await scrollTo(list(page), 800);

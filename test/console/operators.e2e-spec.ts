@@ -101,7 +101,7 @@ describeConsole('the console of operators', () => {
     expect(Object.keys(answer)).not.toContain('status_message');
   });
 
-  nightlyIt('shows what waits and since when, and that nobody takes it', async () => {
+  nightlyIt('shows what waits and since when, and that no worker takes it', async () => {
     await baton.stack.workers[0]!.stop();
     const id = await begin();
     const page = await open('/operators/queue', 'Queue');

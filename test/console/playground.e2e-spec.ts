@@ -56,7 +56,7 @@ describeConsole('the playground', () => {
     await page.getByLabel('Text', { exact: true }).waitFor();
     return page;
   };
-  /** As somebody who looks at the wire: with all options, and the frames. */
+  /** The view of a user who looks at the wire: with all options, and the frames. */
   const open = async (agent = 'echo'): Promise<Page> => {
     const page = await openPlain(agent);
     await page.getByRole('button', { name: 'Options' }).click();

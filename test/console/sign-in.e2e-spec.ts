@@ -49,7 +49,7 @@ describeConsole('sign-in to the console', () => {
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
   });
 
-  nightlyIt('says what is wrong with a token, and lets nobody in', async () => {
+  nightlyIt('says what is wrong with a token, and signs no user in', async () => {
     baton.expectFaults(/401/);
     const page = await baton.open();
     await page.getByLabel('Token').first().fill('baton_wrong');
@@ -239,14 +239,14 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('heading', { name: 'Usage and limits' }).waitFor();
     });
 
-    nightlyIt('says why nobody is signed in, and leads to another try', async () => {
+    nightlyIt('says why the user is not signed in, and leads to another try', async () => {
       baton.expectFaults(OF_PROVIDER, /The provider has refused|not begun in this tab/);
       const page = await baton.open({ path: '/tasks' });
       await page.getByRole('button', { name: /^Sign in at/ }).click();
       await page.getByRole('link', { name: 'Cancel' }).click();
       await page.getByRole('alert').getByText('The provider has refused').waitFor();
       await baton.expectAccessible(page);
-      // The same answer of the provider again, and one that nobody has asked for.
+      // The same answer of the provider again, and one without a sign-in.
       await page.reload();
       await page.getByRole('alert').getByText('was not begun in this tab').waitFor();
       expect(await stored(page)).not.toContain('access_token');

@@ -11,7 +11,7 @@ import { NIGHTLY, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
-/** What an agent may write to get at the token of whoever reads it. */
+/** What an agent may write to get at the token of its reader. */
 const HOSTILE = [
   '# A *title*',
   '<script>window.stolen = true</script>',
@@ -208,7 +208,7 @@ describeConsole('tasks in the console', () => {
     expect(tools.calls).toHaveLength(1);
     await refused.getByText('Rejected by test', { exact: true }).first().waitFor();
     await refused.getByRole('row', { name: /^Owner test \(token:.*\)$/ }).waitFor();
-    // Names of tokens are for administrators, and for whoever has them.
+    // Names of tokens are for administrators, and for their holders.
     const reader = await baton.stack.createToken(tenant.slug, 'tasks:read');
     const theirs = await baton.open({
       token: reader,

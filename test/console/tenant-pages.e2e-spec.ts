@@ -60,7 +60,7 @@ describeConsole('the pages of a tenant', () => {
     expect(widths).toEqual(Object.fromEntries(paths.map((path) => [path, 640])));
   });
 
-  it('set secrets, whose values nobody sees again, and delete them after a question', async () => {
+  it('set secrets, whose values the console never shows again, and delete them after a question', async () => {
     const page = await open('/secrets', 'Secrets');
     await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();
     await baton.expectAccessible(page);

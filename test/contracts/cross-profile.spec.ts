@@ -69,7 +69,7 @@ describeContract('cross-profile', { headers: HEADERS, prepare }, (api) => {
     expect(answer.json.id).toBe(isArbiter ? null : 1);
   });
 
-  it.each(WAYS)('a method nobody knows at $way is -32601', async ({ path }) => {
+  it.each(WAYS)('an unknown method at $way is -32601', async ({ path }) => {
     const answer = await call(path, 'tasks/frobnicate', {});
     expect([answer.status, answer.json.id, answer.json.error.code]).toEqual([200, 1, -32601]);
   });

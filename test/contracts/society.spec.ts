@@ -162,14 +162,14 @@ describeContract(
     describe('who may call the root', () => {
       const statusOf = async (headers: Headers) => (await post('who', message('hi'), headers)).status;
 
-      it('is whoever has a token, or comes by the name of a public host', async () => {
+      it('is each caller with a token, or at the name of a public host', async () => {
         const authorization = `Bearer ${api.tenant.token}`;
         expect(await statusOf({ Host: 'unbound.example', authorization })).toBe(200);
         expect(await statusOf({ Host: PRIVATE, authorization })).toBe(200);
         expect(await statusOf({ Host: `${HOST.toUpperCase()}:8080` })).toBe(200);
       });
 
-      it('is nobody else', async () => {
+      it('is no other caller', async () => {
         for (const host of ['unbound.example', PRIVATE]) {
           const answer = await post('who', message('hi'), { Host: host });
           expect([answer.status, answer.headers['www-authenticate']]).toEqual([

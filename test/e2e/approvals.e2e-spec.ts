@@ -305,7 +305,7 @@ describe('approvals of agents further down', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  nightlyIt('may be answered on the task that asks, by whoever may send to it', async () => {
+  nightlyIt('may be answered on the task that asks, by each caller that may send to it', async () => {
     const { id } = await send('lead', 'sign page 3');
     const [child] = await childrenOf(id as string);
     expect((await send('clerk', 'yes', child.task.id as string)).status.state).toBe(COMPLETED);

@@ -131,7 +131,7 @@ describe('baton agents apply', () => {
     ]);
   });
 
-  it('does not write over what somebody else has changed since it looked', async () => {
+  it('does not write over what another caller has changed since it looked', async () => {
     const api = tenantApi({ source: env }, {});
     const client = new AgentsClient(api);
     const [plan] = await planChanges(client, [write('mine.yaml', SUPPORT)]);
@@ -193,7 +193,7 @@ it('the extended card of an agent is for callers with the scopes that its file n
 });
 
 describe('an agent that is taken away', () => {
-  it('ends what it has been asked, and its callers see the end; nobody finds it otherwise', async () => {
+  it('ends what it has been asked, and its callers see the end; no other caller finds it', async () => {
     await baton(`agents apply -f ${write('gone.yaml', SUPPORT.replaceAll('support', 'gone'))}`);
     const gone = caller('gone');
     const frames = gone.stream('SendStreamingMessage', sendParams('hello'));

@@ -56,7 +56,7 @@ const ENV = {
   BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
 };
 const NO_PUSH = { tenant: '', taskId: '', token: '', authentication: undefined };
-/** Where nobody listens. */
+/** A port without a listener. */
 const RECEIVER = 'http://127.0.0.1:9/events';
 
 const textsOf = (task: Task): unknown[] =>

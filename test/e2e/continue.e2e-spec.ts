@@ -183,7 +183,7 @@ describe('a failed task of an llm agent', () => {
 });
 
 describe('a fork', () => {
-  it('goes on after a step with another message, once somebody has seen what it may do again', async () => {
+  it('continues after a step with another message, once a user has seen what it may do again', async () => {
     const done = await send('payer', 'trip');
     const [pay] = (await read(done.id as string)).steps;
     const trace = await get(`${done.id as string}/trace`);

@@ -90,7 +90,7 @@ it('keeps what used up its attempts, and lets it be said again once the agent is
   await expect(again).rejects.toThrow(/was redelivered before, as task .*: add --again/);
 });
 
-it('lets a tenant redeliver its own, once, and nobody else', async () => {
+it('lets a tenant redeliver its own, once, and no other tenant', async () => {
   rmSync(antidote, { force: true });
   await poisoned('poison', 'once more');
   const [letter] = await letters();

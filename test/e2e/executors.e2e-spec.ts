@@ -79,7 +79,7 @@ const attemptsOf = async (taskId: string): Promise<number[]> =>
   (await runsOf(taskId)).map(({ attempt }) => attempt);
 const deathsOf = async (taskId: string): Promise<number> => (await runsOf(taskId))[0]!.deaths;
 
-/** A task as `/v1/tasks` shows it to whoever has this token. */
+/** A task as `/v1/tasks` shows it to the holder of this token. */
 async function request(taskId: string, bearer: string) {
   const url = `${stack.apis[0]!.url}/v1/tasks/${taskId}`;
   const response = await fetch(url, { headers: { authorization: `Bearer ${bearer}` } });

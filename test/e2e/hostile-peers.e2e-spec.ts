@@ -152,7 +152,7 @@ describe('a caller that vanishes', () => {
       const server = connect(Number(new URL(url).port), '127.0.0.1');
       upstream.push(server);
       client.pipe(server);
-      // Nothing comes back, and nobody says that it does not.
+      // Nothing comes back, and no error either.
       server.pause();
     });
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));

@@ -15,7 +15,7 @@ const CHUNKS = { first: 130, other: 10 };
 const KIB = 1024;
 /** Together they ask for 800 MiB of JSON, which is several times as much in memory. */
 const READERS = 50;
-/** Of a turn of 520 MiB and of one of 2 GiB, API and worker take up to 660 MiB; whoever held it would take twice as much. */
+/** Of a turn of 520 MiB and of one of 2 GiB, API and worker take up to 660 MiB; a process that held it would take twice as much. */
 const MAX_MIB = 900;
 const CHUNK_BYTES = 4 * MIB - 1024;
 

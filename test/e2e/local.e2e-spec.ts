@@ -145,7 +145,7 @@ describe('npm start', () => {
     }
   });
 
-  it('lets nobody without its key work across tenants, whoever knows DATABASE_URL', async () => {
+  it('lets no one without its key work across tenants, with DATABASE_URL alone', async () => {
     const { databaseUrl } = JSON.parse(readFileSync(join(home.path, 'runtime.json'), 'utf8')) as {
       databaseUrl: string;
     };
@@ -308,7 +308,7 @@ describe('npm start with a Postgres, a Redis and agents that it is given, beside
   afterAll(async () => {
     for (const each of [run, other]) each.signal('SIGTERM');
     expect(await Promise.all([run.exited, other.exited])).toEqual([0, 0]);
-    // They are stopped by whoever has started them: `drop` fails where nothing answers.
+    // The process that has started them stops them: `drop` fails where nothing answers.
     await Promise.all(databases.map((database) => database.drop()));
     for (const each of [home, otherHome]) each.remove();
   });

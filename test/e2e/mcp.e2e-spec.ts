@@ -564,7 +564,7 @@ describe('a client of the revision without sessions', () => {
     expect(new Set([...made, ...ids]).size).toBe(3);
   });
 
-  it('does not undo a cancel that somebody wanted', async () => {
+  it('does not undo a cancel that a caller has asked for', async () => {
     const meta = { 'claudecode/toolUseId': `toolu_${randomUUID()}`, ...echo({ delayMs: 600_000 }).meta };
     const first = await callerAt().tool('echo', { message: 'x' }, { meta });
     const taskId = first.result!.structuredContent.taskId as string;

@@ -35,7 +35,7 @@ describe('an API without any worker', () => {
     while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
   };
 
-  it('answers a blocking send with the task as it is, and says everywhere that nobody works', async () => {
+  it('answers a blocking send with the task as it is, and says everywhere that there is no worker', async () => {
     const [now, before] = await Promise.all([
       new RawCaller(stack.url(0), token).call('SendMessage', sendParams('x')),
       new RawCaller(stack.url(0), token, '0.3').call('message/send', {

@@ -253,7 +253,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
         await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
         expect(server.authorizations.at(-1)?.get('scope')).toBe('tools crm:read');
         expect(modern.calls.length).toBe(calls + 1);
-        // The authorization server does not grant it: the model reads why, and nobody is asked again.
+        // The authorization server does not grant it: the model reads why, and no caller is asked again.
         wanted = 'crm:write';
         server.grants = (scope) => scope.replace(' crm:write', '');
         provider.reply(look);
@@ -331,7 +331,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
     });
   });
 
-  it('a user of an issuer need not sign in where its token is exchanged, and its own token goes to nobody else', async () => {
+  it('a user of an issuer need not sign in where its token is exchanged, and its own token goes to no other server', async () => {
     const server = await TestOAuthServer.start(modern.url);
     server.exchangers.set('baton', 'hunter2');
     server.exchangesForever = false;
@@ -493,7 +493,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
     }
   });
 
-  it('whose authorization server leads inside, or is another one, signs nobody in', async () => {
+  it('whose authorization server leads inside, or is another one, makes no sign-in', async () => {
     const server = await TestOAuthServer.start(modern.url);
     await agentWith('betrayed', server);
     try {

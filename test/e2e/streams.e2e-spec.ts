@@ -84,7 +84,7 @@ describe.each(driversOf('postgres'))('streams over four processes on %s', (drive
   });
 
   it('starts a subscription with the task cut at a sequence and sends only later events', async () => {
-    /** What somebody reads who comes in the middle; nothing if the machine was too slow for that. */
+    /** What a reader gets who comes in the middle; nothing if the machine was too slow for that. */
     const readLate = async (delayMs: number): Promise<Frame[]> => {
       const frames: Frame[] = [];
       const metadata = { echo: { chunks: 10, delayMs } };

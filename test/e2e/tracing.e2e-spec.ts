@@ -134,7 +134,7 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
   expect(sent.length).toBeGreaterThan(0);
 
   expect(collector.headers[0]).toMatchObject({ authorization: 'Bearer of-the-collector' });
-  // Nothing that somebody said is in a span.
+  // No content of a message is in a span.
   expect(JSON.stringify(collector.spans)).not.toMatch(/launch code|count 2|done/);
   expect(collector.spans.filter(({ traceId }) => traceId !== TRACE)).toEqual([]);
   expect(stack.apis[0]?.log()).toMatch(new RegExp(`"traceId":"${TRACE}".*"msg":"request"`));

@@ -48,7 +48,7 @@ describe('a process whose event loop stands still', () => {
     }
   });
 
-  it('is left alone when all of it was suspended, or when somebody debugs it', async () => {
+  it('is left alone when all of it was suspended, or while a debugger is attached', async () => {
     const caller = await start();
     const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
     const debugged = await stack.addWorker({ NODE_OPTIONS: `${FREEZES} --inspect=127.0.0.1:0` });

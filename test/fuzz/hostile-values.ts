@@ -54,7 +54,7 @@ export const cron = fc.oneof(
   { weight: 1, arbitrary: oddText },
 );
 
-/** Each step doubles the work of whoever checks a value against it. */
+/** Each step doubles the work of a check of a value against it. */
 function doubling(steps: number): object {
   const $defs: Record<string, object> = { d0: { type: 'string', pattern: '^(a+)+$' } };
   for (let n = 1; n <= steps; n++) {

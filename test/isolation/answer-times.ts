@@ -20,7 +20,7 @@ interface Sample {
 
 /**
  * Measures whether the time of an answer tells if others have the thing it is about: calls for the owner's thing and
- * for one that nobody has, in turns which comes first. Prints a line per kind of call.
+ * for one that does not exist, in turns which comes first. Prints a line per kind of call.
  * @param pairs pairs of calls per sample
  * @returns the titles of the calls whose time tells something
  */

@@ -29,7 +29,7 @@ const KINDS: Readonly<Record<OperationName, { scope: Case['scope']; kinds: reado
 
 const isOneOf = <K extends Kind>(kinds: readonly K[], kind: Kind): kind is K => kinds.includes(kind as K);
 
-/** Every case of every path there is. Throws for a method or a path that nobody has described. */
+/** Every case of every path there is. Throws for a method or a path without a description. */
 export const allCases = (): Case[] => [
   ...rpcPaths().flatMap(rpcCases),
   ...HTTP_ROUTES.flatMap(httpCases),
@@ -313,7 +313,7 @@ export const isLookedUp = ({ refused, kind, title }: Case): boolean =>
   /^POST \/(agents\/:agent|a2a) \w\S* \((0\.1|1\.0)\)|\/v1\/requests/.test(title) &&
   !/PushNotificationConfig/.test(title);
 
-/** An id of the same form that nobody has. */
+/** An id of the same form of nothing. */
 export async function twinsOf({ kind, prepare }: Case, world: World): Promise<Twins> {
   const known: Partial<Record<Kind, string>> = world.owned;
   const owned = prepare ? await prepare(world) : (known[kind] ?? world.owned.endedTask);

@@ -36,7 +36,7 @@ interface AskerRow {
   may(scope: Case['scope']): boolean;
 }
 
-/** Whoever must not learn anything, and the HTTP status it must see; null = that of a thing nobody has. */
+/** Callers that must learn nothing, and the HTTP status that they must see; null = that of a thing that does not exist. */
 const ASKERS: readonly AskerRow[] = [
   { asker: 'stranger', status: null, may: () => true },
   { asker: 'strangerReader', status: null, may: (scope) => scope === 'tasks:read' },
@@ -53,7 +53,7 @@ const UNKNOWN = ASKERS.filter(({ status }) => status === 401);
 const isTurnOf = (asker: AskerRow, n: number): boolean =>
   NIGHTLY || asker.status !== 401 || UNKNOWN[n % UNKNOWN.length] === asker;
 
-describe('another tenant, and whoever has no right to ask', () => {
+describe('another tenant, and callers without the right to ask', () => {
   let world: World;
   let cases: Walked[];
   let before: Map<string, string[]>;
@@ -82,7 +82,7 @@ describe('another tenant, and whoever has no right to ask', () => {
     return world.send({ ...wire, headers }, api);
   }
 
-  /** The two answers, for the owner's thing and for one that nobody has, as far as they may not differ. */
+  /** The two answers, for the owner's thing and for one that does not exist, as far as they may not differ. */
   async function compare({ walked, twins }: Walked, asker: Asker, api: number) {
     const owned = await ask(walked, twins.owned, asker, api);
     const unknown = await ask(walked, twins.unknown, asker, api);
@@ -126,7 +126,7 @@ describe('another tenant, and whoever has no right to ask', () => {
     return total;
   }
 
-  it('is told the same of the owner’s things as of things that nobody has, whatever it reads or stops', async () => {
+  it('is told the same of the owner’s things as of things that do not exist, whatever it reads or stops', async () => {
     const walked = await walk(cases.filter((each) => !each.walked.sends));
     expect(walked).toBeGreaterThanOrEqual(FLOORS.reads);
   });
@@ -142,7 +142,7 @@ describe('another tenant, and whoever has no right to ask', () => {
   });
 
   // How long an answer takes tells nothing either, then: bench/answer-times.mjs measures it.
-  it('makes the database do the same for a thing of others as for one that nobody has', async () => {
+  it('makes the database do the same for a thing of others as for one that does not exist', async () => {
     const { stack } = world;
     const log = await StatementLog.start(stack.database.url);
     await stack.addApi({ DATABASE_URL: log.url });

@@ -35,7 +35,7 @@ export async function buryRun(stack: Stack, taskId: string, reason: string): Pro
   return dead!.run_id;
 }
 
-/** A sign-in of the tenant at a server, with tokens that nobody can read. @param name a part of the URL of the server. @returns its id */
+/** A sign-in of the tenant at a server, with tokens that no process can read. @param name a part of the URL of the server. @returns its id */
 export async function makeConnection(stack: Stack, tenant: string, name: string): Promise<string> {
   const [made] = await sql<{ id: string }>(
     stack,

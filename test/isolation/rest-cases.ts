@@ -379,7 +379,7 @@ const REST: Readonly<Record<string, RestRequest>> = {
 
 /**
  * The cases of one of Baton's own paths, which may name several things, each in a request of its own. Throws for a
- * path that nobody has described.
+ * path without a description.
  */
 export function restCases(path: string, method: string): Case[] {
   const key = `${method} ${path}`;

@@ -9,10 +9,10 @@ import { Stack } from '../support/stack.js';
 import { type Answer, exchange, type Headers, type Wired, type WireRequest } from '../support/wire.js';
 import { buryRun, expireToken, giveUpPush, makeConnection, revokeToken, sql } from './operator-hands.js';
 
-/** In everything that the owner says and names: nobody else may ever read it. */
+/** In everything that the owner says and names: no other caller may ever read it. */
 export const MARK = 'owner-secret';
 
-/** An id of the owner's, and one of the same form that nobody has. */
+/** An id of the owner's, and one of the same form of nothing. */
 export interface Twins {
   owned: string;
   unknown: string;
@@ -240,7 +240,7 @@ export class World {
     return name;
   }
 
-  /** A token of the owner's that nobody uses. @returns its id */
+  /** A token of the owner's without a use. @returns its id */
   async makeToken(): Promise<string> {
     return (await this.must('POST', '/v1/tokens', { name: MARK })).id as string;
   }

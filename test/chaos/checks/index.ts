@@ -51,7 +51,7 @@ function* checkRecord(record: TaskRecord, byId: ReadonlyMap<string, StoredTask>)
   for (const viewer of record.viewers) yield* checkViewer(record, viewer, stored);
 }
 
-/** A task ends; one whose answer was lost has nobody to answer its question, and may wait for it. */
+/** A task ends; one whose answer was lost has no client that answers its question, and may wait for it. */
 function* checkEnd({ taskId: task, snapshot }: StoredTask, isDriven: boolean): Generator<Finding> {
   const isOver = isDriven ? isTerminal : endsTurn;
   if (!isOver(snapshot.state)) yield { defect: 'stuck', task, detail: `it is ${snapshot.state}` };
