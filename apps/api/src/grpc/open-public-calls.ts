@@ -4,7 +4,7 @@ import type { Logger } from '@baton/telemetry';
 import { ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
 import type { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { networkOf } from '../http/network-of.js';
-import { Places } from '../http/places.js';
+import { CallSlots } from '../http/call-slots.js';
 import { GrpcReply } from './grpc-reply.js';
 import { type CallOrigin, GrpcRequest } from './grpc-request.js';
 import { encodingOf, limitMessages } from './message-limit.js';
@@ -28,7 +28,7 @@ const TOO_MANY = 'too many open calls of health and reflection: end some of them
  * messages are small and not compressed, and their number and their time are bounded.
  */
 export class OpenPublicCalls {
-  private readonly places = new Places(MAX_OF_ADDRESS, MAX_OPEN);
+  private readonly slots = new CallSlots(MAX_OF_ADDRESS, MAX_OPEN);
 
   constructor(
     private readonly unauthenticated: UnauthenticatedLimit,
@@ -49,7 +49,7 @@ export class OpenPublicCalls {
             const reply = new GrpcReply(intercepted, request);
             const timers = this.timers(origin.path, reply);
             arrived = () => clearTimeout(timers.message);
-            const leave = this.places.take(networkOf(request.ip));
+            const leave = this.slots.take(networkOf(request.ip));
             ended = () => {
               for (const timer of Object.values(timers)) clearTimeout(timer);
               leave?.();

@@ -1,4 +1,4 @@
-import { Places } from './places.js';
+import { CallSlots } from './call-slots.js';
 
 /** Bodies in small chunks that are read at the same time: of one holder, and of all. */
 const [MAX_OF_HOLDER, MAX] = [8, 32];
@@ -10,7 +10,7 @@ export const SMALL_CHUNKS_A_MS = 100;
  * connection (64 KiB) may bring eleven thousand. So such bodies take turns, few are read at a time, and all together have a rate.
  */
 export class FineBodies {
-  private readonly places = new Places(MAX_OF_HOLDER, MAX);
+  private readonly slots = new CallSlots(MAX_OF_HOLDER, MAX);
   private readonly resting: (() => number)[] = [];
   private isGoing = false;
   /** When the rate allows the next turn, by `performance.now()`. */
@@ -18,7 +18,7 @@ export class FineBodies {
 
   /** @returns ends the counting of a body of this holder; undefined if there are too many */
   begin(holder: string): (() => void) | undefined {
-    return this.places.take(holder);
+    return this.slots.take(holder);
   }
 
   /** @param goOn called in the turn of a body, never at once. It returns how many chunks the body has taken. It must not throw */

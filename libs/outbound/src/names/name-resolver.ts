@@ -90,7 +90,7 @@ export class NameResolver {
     return lookup.finally(() => this.inFlight.delete(name));
   }
 
-  /** Tries the full names one after another. The place in the share is free when no query is open any more. */
+  /** Tries the full names one after another. The slot in the share is free when no query is open any more. */
   private async lookUp(share: TenantShare, system: SystemNamesState, name: string): Promise<KnownName> {
     const queries: Promise<unknown>[] = [];
     let answer: KnownName = { error: new NameError(name, 'ENOTFOUND') };
@@ -140,7 +140,7 @@ class TenantShare {
     if (servers && servers.length > 0) this.resolver.setServers(servers);
   }
 
-  /** Waits for a place. @returns false if too many wait already */
+  /** Waits for a slot. @returns false if too many wait already */
   async enter(): Promise<boolean> {
     if (this.active < MAX_AT_ONCE) {
       this.active += 1;
@@ -151,7 +151,7 @@ class TenantShare {
     return true;
   }
 
-  /** Hands the place to the next lookup that waits. */
+  /** Gives the slot to the next lookup that waits. */
   leave(): void {
     const next = this.waiting.shift();
     if (next) next();

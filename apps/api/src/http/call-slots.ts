@@ -1,5 +1,5 @@
-/** Places for calls under way: a maximum of each holder, and of all. */
-export class Places {
+/** Slots for calls under way: a maximum of each holder, and of all. */
+export class CallSlots {
   private readonly byHolder = new Map<string, number>();
   private taken = 0;
 
@@ -8,7 +8,7 @@ export class Places {
     private readonly max: number,
   ) {}
 
-  /** @returns what gives the place back, to be called once; undefined if there is none */
+  /** @returns what gives the slot back, to be called once; undefined: all are taken */
   take(holder: string): (() => void) | undefined {
     const ofHolder = this.byHolder.get(holder) ?? 0;
     if (ofHolder >= this.maxOfHolder || this.taken >= this.max) return undefined;
