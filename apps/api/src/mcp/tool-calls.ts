@@ -37,7 +37,7 @@ const CLOSED = 'mcp.streamClosed';
 /** Tasks of one message that were canceled so, before the last one counts as its answer. */
 const MAX_CLOSED = 20;
 
-interface SendOptions {
+interface ToolSendOptions {
   agent: string;
   codec: Codec;
   returnImmediately?: boolean;
@@ -110,7 +110,7 @@ export class ToolCalls {
     }
   }
 
-  private async send(call: McpCall, message: ToolMessage, options: SendOptions): Promise<Task> {
+  private async send(call: McpCall, message: ToolMessage, options: ToolSendOptions): Promise<Task> {
     const sent = await this.operations.send(call, message, options);
     return this.unlessClosed(call, sent, message, options);
   }
@@ -123,7 +123,7 @@ export class ToolCalls {
     call: McpCall,
     task: Task,
     { message, parts }: ToolMessage,
-    options: SendOptions,
+    options: ToolSendOptions,
   ): Promise<Task> {
     let found = task;
     for (let tries = 0; isClosed(found) && message.taskId === undefined && tries < MAX_CLOSED; tries += 1) {

@@ -17,7 +17,7 @@ import { AgentError } from './agent-error.js';
 import { ToolSources } from '../llm/tools/tool-sources.js';
 import { TurnTools } from './turn-tools.js';
 import { TurnModels } from './turn-models.js';
-import type { StepJournal } from './steps/step-journal.js';
+import type { JournaledSteps } from './steps/journaled-steps.js';
 import { TurnSteps } from './steps/turn-steps.js';
 import type { TurnRequest } from './protocol.js';
 
@@ -127,7 +127,7 @@ type TurnOutputs = AsyncGenerator<AgentOutput, TurnSteps | undefined>;
  * context are among the references, because an executor has no other way to read the conversation. An answer to
  * `waitForInput` is the result of a step, so the request is that of the turn that has asked.
  */
-export async function turnRequest(journal: StepJournal): Promise<TurnRequest> {
+export async function turnRequest(journal: JournaledSteps): Promise<TurnRequest> {
   const turn = journal.firstTurn;
   const { tenantId, task, message, details, referenceTasks } = turn;
   const declared = new Set(turn.agent.definition.extensions.map(({ uri }) => uri));

@@ -3,7 +3,7 @@ import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
 import { type AgentOutput, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { ConsoleLevel } from '../../console-level.js';
-import type { StepJournal } from './steps/step-journal.js';
+import type { JournaledSteps } from './steps/journaled-steps.js';
 import type { TurnSteps } from './steps/turn-steps.js';
 import { JournalMismatch } from '../../journal-mismatch.js';
 import {
@@ -186,7 +186,7 @@ const asks = (status: TaskStatus | undefined): boolean => status !== undefined &
  * The end of a turn has the tokens of the calls of models that Baton has made for the task. Those that the agent reports would be counted
  * a second time.
  */
-function withUsage(output: AgentOutput, { usage }: StepJournal): AgentOutput {
+function withUsage(output: AgentOutput, { usage }: JournaledSteps): AgentOutput {
   if (!usage || output.$case !== 'statusUpdate' || !endsTheTurn(output.value.status)) return output;
   const reported = output.value.metadata?.[USAGE] as { cost?: unknown } | undefined;
   // What the agent has spent elsewhere.

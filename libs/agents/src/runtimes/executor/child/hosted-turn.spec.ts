@@ -4,7 +4,7 @@ import { firstTurn } from '../../../../../../test/support/agents/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
 import { turnRequest } from '../executor-runtime.js';
-import { StepJournal } from '../steps/step-journal.js';
+import { JournaledSteps } from '../steps/journaled-steps.js';
 
 const CHUNK = 'x'.repeat(100_000);
 const MAX_WAITING = 500_000;
@@ -32,7 +32,7 @@ async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedT
   };
   const turn: HostedTurn = new HostedTurn(
     1,
-    await turnRequest(await StepJournal.open(firstTurn('hi'))),
+    await turnRequest(await JournaledSteps.open(firstTurn('hi'))),
     host,
   );
   return { turn, sent };

@@ -5,7 +5,7 @@ import { replyOf } from '../../llm/tools/callee-tools.js';
 import { STEP_LIMITS, type StepReply } from '../step-protocol.js';
 import type { OpenStep } from './open-step.js';
 import { requestOf } from './step-checks.js';
-import type { StepJournal } from './step-journal.js';
+import type { JournaledSteps } from './journaled-steps.js';
 
 /** The parts of the platform that a call of another agent needs. */
 export interface AgentCallPorts {
@@ -17,7 +17,7 @@ export interface AgentCallPorts {
 
 /** Finds or creates the child of a call, and ends the step if the child has ended its turn. */
 export async function callAgent(
-  journal: StepJournal,
+  journal: JournaledSteps,
   ports: AgentCallPorts | undefined,
   step: OpenStep,
   request: string,

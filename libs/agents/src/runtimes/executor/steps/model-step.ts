@@ -3,12 +3,12 @@ import type { ModelPiece } from '../model-protocol.js';
 import type { StepReply } from '../step-protocol.js';
 import type { TurnModels } from '../turn-models.js';
 import type { OpenStep } from './open-step.js';
-import type { StepJournal } from './step-journal.js';
+import type { JournaledSteps } from './journaled-steps.js';
 import { approvalIdOf } from './step-questions.js';
 
 /** Asks the model, unless it has answered before. The process ends the step, so that all it published before is in the log then. */
 export async function callModel(
-  journal: StepJournal,
+  journal: JournaledSteps,
   models: Pick<TurnModels, 'allow' | 'call' | 'check'>,
   step: OpenStep,
   request: string,

@@ -1,10 +1,10 @@
 import type { StepReply } from '../step-protocol.js';
 import type { OpenStep } from './open-step.js';
 import { parsed, stateRequestOf } from './step-checks.js';
-import type { StepJournal } from './step-journal.js';
+import type { JournaledSteps } from './journaled-steps.js';
 
 /** Reads or writes the state of the context. A write that a crash has interrupted is recognized by its writer. */
-export async function useState(journal: StepJournal, step: OpenStep, request: string): Promise<StepReply> {
+export async function useState(journal: JournaledSteps, step: OpenStep, request: string): Promise<StepReply> {
   const { state, secrets } = journal.turn;
   const { key, value, expected } = stateRequestOf(request);
   let result: object;

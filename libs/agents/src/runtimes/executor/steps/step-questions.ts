@@ -10,11 +10,11 @@ import type { OpenStep } from './open-step.js';
 import { outcomeAnswer, outcomeQuestion } from './outcome-question.js';
 import { clamped, invalid, partsOf } from './step-checks.js';
 import type { EntryHead, OutcomeAnswered } from './step-entry.js';
-import type { StepJournal } from './step-journal.js';
+import type { JournaledSteps } from './journaled-steps.js';
 
 /** The questions of steps to persons, and the answers in messages. */
 export class StepQuestions {
-  constructor(private readonly journal: StepJournal) {}
+  constructor(private readonly journal: JournaledSteps) {}
 
   /** Stores that a person is asked about a step next. */
   async noteAsked(step: OpenStep): Promise<void> {
@@ -136,7 +136,7 @@ export class StepQuestions {
 }
 
 /** The id of what a person is asked. Each question about a cap is one of its own. */
-export function approvalIdOf(journal: StepJournal, step: OpenStep): string {
+export function approvalIdOf(journal: JournaledSteps, step: OpenStep): string {
   return step.cap ? `${journal.callIdOf(step)}-cap-${step.capsAsked ?? 1}` : journal.callIdOf(step);
 }
 

@@ -7,12 +7,12 @@ import { progressArtifact, progressSaid } from '../../llm/turn-artifacts.js';
 import type { StepReply } from '../step-protocol.js';
 import { resultOf, type StoredRemoteCall, type TurnTools } from '../turn-tools.js';
 import type { OpenStep } from './open-step.js';
-import type { StepJournal } from './step-journal.js';
+import type { JournaledSteps } from './journaled-steps.js';
 
 /** The steps of a turn that use tools. */
 export class ToolSteps {
   constructor(
-    private readonly journal: StepJournal,
+    private readonly journal: JournaledSteps,
     private readonly tools: Pick<TurnTools, 'use' | 'pollTask'>,
   ) {}
 

@@ -17,7 +17,7 @@ import { callModel } from './model-step.js';
 import type { OpenStep } from './open-step.js';
 import { useState } from './state-step.js';
 import { assertBegin, assertText, clamped, decisionOf, failureOf, invalid } from './step-checks.js';
-import { StepJournal } from './step-journal.js';
+import { JournaledSteps } from './journaled-steps.js';
 import { StepQuestions } from './step-questions.js';
 import { ToolSteps } from './tool-steps.js';
 
@@ -50,7 +50,7 @@ export class TurnSteps {
   private readonly closing = new AbortController();
 
   private constructor(
-    readonly journal: StepJournal,
+    readonly journal: JournaledSteps,
     private readonly ports: TurnStepPorts | undefined,
   ) {
     this.questions = new StepQuestions(journal);
@@ -59,7 +59,7 @@ export class TurnSteps {
 
   /** Reads the steps of a turn. This turn's message is stored as the answer if a step has asked. */
   static async open(turn: Turn, ports?: TurnStepPorts): Promise<TurnSteps> {
-    const journal = await StepJournal.open(turn);
+    const journal = await JournaledSteps.open(turn);
     const steps = new TurnSteps(journal, ports);
     if (journal.asking !== undefined) await steps.questions.takeAnswer(journal.asking);
     return steps;

@@ -25,7 +25,7 @@ import {
  * The steps of a task as its journal has them. Reads what earlier attempts have stored, and stores what this one reports. Every entry is
  * fenced by the attempt.
  */
-export class StepJournal {
+export class JournaledSteps {
   /** The steps of this execution. */
   readonly steps: OpenStep[] = [];
   private ends = 0;
@@ -56,8 +56,8 @@ export class StepJournal {
   private constructor(readonly turn: Turn) {}
 
   /** Reads the steps of a turn. The first attempt of a task has none, and reads nothing. */
-  static async open(turn: Turn): Promise<StepJournal> {
-    const journal = new StepJournal(turn);
+  static async open(turn: Turn): Promise<JournaledSteps> {
+    const journal = new JournaledSteps(turn);
     if (turn.attempt === 1 && historyBefore(turn).length === 0 && !turn.origin) return journal;
     const entries = await turn.journal.read();
     journal.position = entries.at(-1)?.position ?? (turn.origin ? 1 : 0);
@@ -131,8 +131,8 @@ export class StepJournal {
    * @param state JSON
    * @returns the steps of the next execution, in the same turn
    */
-  async restart(state: string): Promise<StepJournal> {
-    const next = new StepJournal(this.turn);
+  async restart(state: string): Promise<JournaledSteps> {
+    const next = new JournaledSteps(this.turn);
     next.execution = this.execution + 1;
     const entry = await next.entryOf({ event: 'continued', id: 0, state, ...this.firstMessage() });
     await this.turn.journal.restart(entry);
