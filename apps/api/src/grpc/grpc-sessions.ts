@@ -36,6 +36,7 @@ interface Calls {
 
 /** A call that grpc-js has not seen. */
 interface NewCall {
+  readonly stream: ServerHttp2Stream;
   readonly connection: Connection | undefined;
   readonly begin: () => void;
 }
@@ -130,9 +131,10 @@ export class GrpcSessions {
     if (connection) this.frames.called(connection, headers);
     this.pending.add(stream, connection?.address ?? session);
     this.newCalls.push({
+      stream,
       connection,
       begin: () => {
-        if (stream.closed || stream.destroyed) return;
+        if (isOver(stream)) return;
         hasBegun = true;
         calls.begun += 1;
         begin();
@@ -206,7 +208,12 @@ export class GrpcSessions {
     this.isScheduled = false;
     const { newCalls } = this;
     this.newCalls = [];
-    for (const { connection, begin } of newCalls) this.turns.take(connection, begin);
+    for (const { stream, connection, begin } of newCalls) {
+      // Of a rapid reset, most are over.
+      if (isOver(stream)) continue;
+      const leave = this.turns.take(connection, begin);
+      if (leave) stream.once('close', leave);
+    }
     for (const connection of this.unread) {
       if (this.turns.isWaiting(connection)) continue;
       this.unread.delete(connection);
@@ -215,6 +222,8 @@ export class GrpcSessions {
     if (this.unread.size > 0) this.schedule();
   };
 }
+
+const isOver = ({ closed, destroyed }: ServerHttp2Stream): boolean => closed || destroyed;
 
 /** Private members of grpc-js. `grpc-sessions.spec.ts` fails if a new version has other members. */
 const http2ServersOf = (server: Server): Iterable<Http2Server> =>

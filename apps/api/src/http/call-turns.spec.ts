@@ -39,4 +39,15 @@ describe('the turns of new calls', () => {
     while (begun.length < 101) await nextTurn();
     expect(begun.filter((each) => each === 'many')).toHaveLength(100);
   });
+
+  it('do not come to a call that has left the line, which then is not kept', async () => {
+    open('many', 20);
+    const leave = turns.take('one', () => begun.push('one'));
+    expect(turns.isWaiting('one')).toBe(true);
+    leave?.();
+    expect(turns.isWaiting('one')).toBe(false);
+    while (begun.length < 20) await nextTurn();
+    await nextTurn();
+    expect(begun).not.toContain('one');
+  });
 });

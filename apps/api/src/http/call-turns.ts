@@ -12,12 +12,20 @@ export class CallTurns<Connection> {
   private begun = 0;
   private isScheduled = false;
   /** Those of the next connection come first. */
-  private readonly waiting = new Map<Connection, Begin[]>();
+  private readonly waiting = new Map<Connection, Set<Begin>>();
 
-  /** @param begin called when the call of this connection may begin: at once if there is room */
-  take(connection: Connection, begin: Begin): void {
-    if (this.begun < CALLS_A_TURN && this.waiting.size === 0) this.begin(begin);
-    else this.enqueue(connection, begin);
+  /**
+   * @param begin called when the call of this connection may begin: at once if there is room
+   * @returns takes the call out of the line, undefined if it has begun. To be called if the call ends before it begins: a line of ended
+   * calls would keep them, and all that belongs to them, in memory.
+   */
+  take(connection: Connection, begin: Begin): (() => void) | undefined {
+    if (this.begun < CALLS_A_TURN && this.waiting.size === 0) {
+      this.begin(begin);
+      return undefined;
+    }
+    this.enqueue(connection, begin);
+    return () => this.leave(connection, begin);
   }
 
   /** Whether calls of this connection have not begun. */
@@ -27,8 +35,13 @@ export class CallTurns<Connection> {
 
   private enqueue(connection: Connection, begin: Begin): void {
     const calls = this.waiting.get(connection);
-    if (calls) calls.push(begin);
-    else this.waiting.set(connection, [begin]);
+    if (calls) calls.add(begin);
+    else this.waiting.set(connection, new Set([begin]));
+  }
+
+  private leave(connection: Connection, begin: Begin): void {
+    const calls = this.waiting.get(connection);
+    if (calls?.delete(begin) && calls.size === 0) this.waiting.delete(connection);
   }
 
   private begin(begin: Begin): void {
@@ -49,9 +62,10 @@ export class CallTurns<Connection> {
   /** The connection then moves to the end of the line. */
   private beginNext(): void {
     for (const [connection, calls] of this.waiting) {
+      const [next] = calls;
       this.waiting.delete(connection);
-      const next = calls.shift();
-      if (calls.length > 0) this.waiting.set(connection, calls);
+      if (next) calls.delete(next);
+      if (calls.size > 0) this.waiting.set(connection, calls);
       if (next) this.begin(next);
       return;
     }

@@ -102,10 +102,11 @@ export class Connections {
     const connection = this.of(raw.socket);
     const begin = (): void => {
       connection.current = reply.raw;
-      this.turns.take(raw.socket, () => {
+      const leave = this.turns.take(raw.socket, () => {
         // A caller that has left meanwhile gets no answer.
         if (!raw.socket.destroyed) done();
       });
+      if (leave) raw.once('close', leave);
     };
     if (reply.raw.socket) {
       begin();
