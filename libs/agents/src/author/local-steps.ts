@@ -7,7 +7,8 @@ import type {
   StepCall,
   StepOptions,
 } from '../runtimes/executor/child/steps.js';
-import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
+import { HostedSteps } from '../runtimes/executor/child/hosted-steps.js';
+import type { StepChannel } from '../runtimes/executor/child/step-link.js';
 import { failureOf } from '../runtimes/executor/child/step-failures.js';
 import { jsonOf } from '../runtimes/executor/child/step-values.js';
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
@@ -115,8 +116,8 @@ export function localSteps(
       execution.onSay?.(message);
       const { id } = message;
       if (message.op === 'begin' && message.kind === 'tool')
-        void useTools(message).then((reply) => steps.onReply(id, reply));
-      else queueMicrotask(() => steps.onReply(id, { until: 0, key: testKeyOf(id) }));
+        void useTools(message).then((reply) => steps.link.onReply(id, reply));
+      else queueMicrotask(() => steps.link.onReply(id, { until: 0, key: testKeyOf(id) }));
     },
     park: ({ continueAs }) => {
       if (continueAs !== undefined) execution.onContinue?.(continueAs);
@@ -127,7 +128,7 @@ export function localSteps(
   };
   const { recorded = [], lastState: before, compensating } = execution;
   const steps: HostedSteps = new HostedSteps(recorded, channel, { lastState: before, compensating });
-  steps.isReplay = execution.isReplay ?? false;
+  steps.link.isReplay = execution.isReplay ?? false;
   const { step, sleep, continueAs, lastState, patched } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
     if (Object.hasOwn(given, name)) return given[name];
@@ -211,14 +212,14 @@ export function localSteps(
   };
   return {
     api,
-    compensate: (thrown) => steps.compensate(thrown),
-    collected: steps.collected,
-    stop: () => steps.stop(),
+    compensate: (thrown) => steps.compensation.compensate(thrown),
+    collected: steps.compensation.collected,
+    stop: () => steps.link.stop(),
     mismatchAtEnd: () => {
       steps.onEnd();
-      return steps.mismatch;
+      return steps.link.mismatch;
     },
-    mismatch: () => steps.mismatch,
+    mismatch: () => steps.link.mismatch,
     isReplaying: () => steps.isReplaying,
   };
 }

@@ -88,7 +88,7 @@ export class HostedTurn implements EventSink {
       },
       request,
     );
-    this.steps.isReplay = request.isReplay ?? false;
+    this.steps.link.isReplay = request.isReplay ?? false;
   }
 
   get maxEventBytes(): number {
@@ -118,7 +118,7 @@ export class HostedTurn implements EventSink {
       error = thrown;
     }
     if (threw || (this.request.compensating && !parked && !this.canceled && !this.closed)) {
-      const failure = await currentTurn.run(this, () => this.steps.compensate(error));
+      const failure = await currentTurn.run(this, () => this.steps.compensation.compensate(error));
       threw = failure !== undefined;
       error = failure?.error;
     }
@@ -138,13 +138,13 @@ export class HostedTurn implements EventSink {
     const late = this.request.compensating
       ? delay(COLLECT_MS, undefined, { ref: false })
       : new Promise(() => undefined);
-    await Promise.race([this.steps.collected, late]);
+    await Promise.race([this.steps.compensation.collected, late]);
     return undefined;
   }
 
   /** It counts more than what the code has thrown or waits for, unless the turn was stopped. */
   private mismatch(): { mismatch?: string } {
-    const { mismatch } = this.steps;
+    const { mismatch } = this.steps.link;
     return mismatch === undefined || this.canceled || this.closed ? {} : { mismatch };
   }
 
@@ -156,7 +156,7 @@ export class HostedTurn implements EventSink {
   /** Calls the executor's `cancelTask`. */
   cancel(): void {
     this.canceled = true;
-    this.steps.stop();
+    this.steps.link.stop();
     const failed = (error: unknown): void =>
       this.say({ type: 'cancel-failed', turn: this.turn, error: errorDetail(error) });
     currentTurn.run(this, () => {
@@ -168,7 +168,7 @@ export class HostedTurn implements EventSink {
   /** The worker reads no further events. */
   close(): void {
     this.closed = true;
-    this.steps.stop();
+    this.steps.link.stop();
     for (const id of this.asked.keys()) this.onSecret(id, { refusal: STOPPED });
     this.waiting = [];
     this.waitingSize = 0;
@@ -182,7 +182,7 @@ export class HostedTurn implements EventSink {
   }
 
   onStepReply(id: number, reply: StepReply): void {
-    this.steps.onReply(id, reply);
+    this.steps.link.onReply(id, reply);
   }
 
   onPiece(id: number, piece: ModelPiece): void {
@@ -212,7 +212,7 @@ export class HostedTurn implements EventSink {
   }
 
   event(event: string): void {
-    if (this.closed || this.steps.mismatch !== undefined) return;
+    if (this.closed || this.steps.link.mismatch !== undefined) return;
     const json = this.steps.isReplaying ? `{"replayed":true,${event.slice(1)}` : event;
     this.waiting.push({ json, isEvent: true });
     this.waitingSize += json.length;
