@@ -129,16 +129,20 @@ const NEW_OBJECTS = 24 * 1024 * 1024;
 /** A start is over by then. */
 const STARTED_MS = 10_000;
 
-v8.setFlagsFromString('--heap-growing-percent=50');
+// The flags of the code cache: with others V8 refuses it.
+limitOldObjects();
+v8.setFlagsFromString('--semi-space-growth-factor=1');
 if (Number.parseInt(process.versions.v8) < 12) setTimeout(optimizeSooner, STARTED_MS).unref();
-fillNewObjects();
-new PerformanceObserver(limitNewObjects).observe({ type: 'gc' });
 process.on('worker', limitWhileStarting);
 const filename = join(__dirname, 'bundle.js');
 const cachePath = join(__dirname, 'bundle.cache');
 
 function optimizeSooner() {
   v8.setFlagsFromString('--interrupt-budget=8000');
+}
+
+function limitOldObjects() {
+  v8.setFlagsFromString('--heap-growing-percent=50');
 }
 
 /** Lets the space grow at once. It grows when enough objects have outlived a collection. */
@@ -181,8 +185,13 @@ function compile() {
   return new vm.Script(readFileSync(filename, 'latin1'), { filename, cachedData: readCache() });
 }
 
+/** What modules create lives on: a collection while they load frees nothing, and copies it. So the limits are set after that. */
 function run(load) {
+  v8.setFlagsFromString('--heap-growing-percent=0');
   load.call(exports, exports, Module.createRequire(filename), module, filename, __dirname);
+  limitOldObjects();
+  fillNewObjects();
+  new PerformanceObserver(limitNewObjects).observe({ type: 'gc' });
 }
 `;
 
