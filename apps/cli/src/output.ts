@@ -33,6 +33,10 @@ export function formatTime(time: Date | null): string {
   return `${local} ${minutes < 0 ? '-' : '+'}${hour ?? ''}:${minute ?? ''}`;
 }
 
+/** The same of a time as the API writes it. */
+export const formatTimeText = (text: string | null | undefined): string =>
+  formatTime(text == null ? null : new Date(text));
+
 const twoDigits = (number: number): string => String(number).padStart(2, '0');
 
 /** Columns aligned at the left, two spaces apart, the titles in the first line. */

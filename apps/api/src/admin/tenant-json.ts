@@ -1,7 +1,7 @@
 import { LIMIT_NAMES, type LimitName } from '@baton/config';
 import type { Tenant, TenantUsage } from '@baton/tasks';
 import { z } from 'zod';
-import { timeSchema } from '../openapi/schemas.js';
+import { encodeTime, timeSchema } from '../openapi/schemas.js';
 import { nextCursor } from '../rest/paging.js';
 
 export const tenantAnswer = z
@@ -73,8 +73,6 @@ export const importedTenant = z.object({
   paused_schedules: z.int(),
 });
 
-const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null;
-
 export const encodeTenant = (tenant: Tenant): z.infer<typeof tenantAnswer> => ({
   id: tenant.id,
   slug: tenant.slug,
@@ -83,9 +81,9 @@ export const encodeTenant = (tenant: Tenant): z.infer<typeof tenantAnswer> => ({
   index_model_url: tenant.indexModelUrl,
   egress_allow: tenant.egressAllow,
   egress_deny: tenant.egressDeny,
-  suspended_at: timeOf(tenant.suspendedAt),
+  suspended_at: encodeTime(tenant.suspendedAt),
   suspended_reason: tenant.suspendedReason,
-  deleting_at: timeOf(tenant.deletingAt),
+  deleting_at: encodeTime(tenant.deletingAt),
   created_at: tenant.createdAt.toISOString(),
   ...(tenant.storedBytes !== undefined && { stored_bytes: tenant.storedBytes }),
 });

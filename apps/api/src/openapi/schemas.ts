@@ -6,6 +6,8 @@ export const generatedSchemas = z.registry<{ id: string; generate: () => object 
 
 /** A time in an answer. */
 export const timeSchema = z.string().meta({ format: 'date-time' });
+/** A time for it. Null: there is none. */
+export const encodeTime = (time: Date | null): string | null => time?.toISOString() ?? null;
 
 const STATES = Object.values(TaskState).filter((state): state is TaskState => Number(state) > 0);
 

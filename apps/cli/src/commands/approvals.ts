@@ -6,7 +6,7 @@ import { userMessage } from '../call/message.js';
 import { type Cli, JSON_OPTION } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
-import { formatTime, oneLine, printTable, printValue } from '../output.js';
+import { formatTimeText, oneLine, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { findTarget, type ServerOptions, tenantApi } from '../api.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
@@ -72,8 +72,8 @@ const rowsOf = (
     toolOf(approval),
     oneLine(inputOf(approval), 60),
     oneLine(approval.description, 60) || '-',
-    timeOf(at),
-    timeOf(approval.expires_at),
+    formatTimeText(at),
+    formatTimeText(approval.expires_at),
     // From the agent of the task to the one that asks.
     (approval.agents ?? [slugs.get(agent) ?? agent]).join(' → '),
   ]);
@@ -93,8 +93,6 @@ function inputOf({ input, question }: TenantSchemas['Approval']): string {
   const fields = schemaFields(question.requested_schema);
   return fields ? `form: ${fields.map(({ label }) => label).join(', ')}` : 'form';
 }
-
-const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 
 /** Sends the answer and does not wait for the outcome. */
 async function decide(cli: Cli, taskId: string, approved: boolean, options: AnswerOptions): Promise<void> {

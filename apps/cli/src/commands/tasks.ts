@@ -1,4 +1,4 @@
-import { isTerminal, Task, tokenUsage } from '@baton/a2a';
+import { isTerminal, Task } from '@baton/a2a';
 import { SPAN_KINDS, type TenantSchemas, type TraceFilter } from '@baton/contract';
 import { type Command, Option } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,6 +10,7 @@ import { type Cli, JSON_OPTION } from '../cli.js';
 import { OfTaskError } from '../of-task-error.js';
 import {
   formatTime,
+  formatTimeText,
   oneLine,
   printable,
   printFields,
@@ -24,6 +25,7 @@ import { UsageError } from '../usage-error.js';
 import { RefusedError } from '../refused-error.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
+import { callRow, fieldsOf, linksOf, stepRow } from '../tasks/task-fields.js';
 import { printCallRecord } from '../tasks/print-call-record.js';
 import { filteredTrace, printCall, printAnswers, printTrace } from '../tasks/print-trace.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
@@ -251,7 +253,7 @@ const rowOf =
     id,
     slugs.get(agent) ?? agent,
     parked ? 'parked' : (state ?? '-'),
-    timeOf(at),
+    formatTimeText(at),
     context,
     parked ? oneLine(parked.problem) : isExplained(state) ? error : '',
   ];
@@ -275,12 +277,12 @@ function waitingRows(
   { task_id: id, updated_at: at, approvals = [], status_message: text = '' }: TenantSchemas['TaskSummary'],
   agent: string,
 ): string[][] {
-  if (approvals.length === 0) return [[id, agent, timeOf(at), '-', 'answer', oneLine(text)]];
+  if (approvals.length === 0) return [[id, agent, formatTimeText(at), '-', 'answer', oneLine(text)]];
   return approvals.map(({ tool, input, expires_at: expires, agents = [agent] }) => [
     id,
     agents.join(' → '),
-    timeOf(at),
-    timeOf(expires),
+    formatTimeText(at),
+    formatTimeText(expires),
     'approval',
     oneLine(`${tool} ${JSON.stringify(input)}`),
   ]);
@@ -289,8 +291,6 @@ function waitingRows(
 /** Whether the text of the status is a reason: of an end that is no success, or of a wait. */
 const isExplained = (state: string | undefined): boolean =>
   state !== undefined && !['submitted', 'working', 'completed'].includes(state);
-
-const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 
 async function show(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const client = clientOf(cli, options);
@@ -397,129 +397,6 @@ async function printNewestEvents(
   if (after > 0) terminal.err(`Earlier events: npx baton tasks logs ${id}`);
 }
 
-const stepRow = ({
-  name,
-  kind,
-  state,
-  attempts,
-  started_at: at,
-  ended_at: end,
-  error,
-  unknown_outcome: outcome,
-}: TenantSchemas['Step']): string[] => [
-  name,
-  kind,
-  state,
-  String(attempts),
-  timeOf(at),
-  timeOf(end ?? undefined),
-  error ?? (outcome ? `outcome was unknown: ${outcome}` : ''),
-];
-
-const callRow =
-  (hasPrices: boolean) =>
-  (call: TenantSchemas['ModelCall']): string[] => [
-    timeOf(call.at ?? undefined),
-    call.ms === null ? '-' : `${(call.ms / 1000).toFixed(1)} s`,
-    call.model,
-    `${call.input_tokens} → ${call.output_tokens}`,
-    String(call.attempt),
-    outcomeOf(call),
-    ...(hasPrices ? [call.cost === null ? '-' : String(call.cost)] : []),
-  ];
-
-function outcomeOf(call: TenantSchemas['ModelCall']): string {
-  const { error, finish, provider_finish: word, tools, tools_not_made: notMade } = call;
-  if (error !== null) return `failed: ${error}`;
-  if (call.is_summary) return 'summary of the conversation';
-  const differs = word != null && word.toLowerCase().replaceAll('_', '-') !== finish;
-  const reason = differs ? ` (${word})` : '';
-  if (notMade) return `${finish ?? '-'}${reason}, not called: ${tools.join(', ')}`;
-  return tools.length > 0 ? `calls ${tools.join(', ')}${reason}` : `${finish ?? '-'}${reason}`;
-}
-
-function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [string, string][] {
-  const { input, output } = tokenUsage(task.metadata);
-  const {
-    parent_id: parent,
-    child_ids: children,
-    approvals = [],
-    runs: [run],
-  } = found;
-  return [
-    ['task', found.task_id],
-    ['agent', `${slug}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
-    ['state', found.state ?? '-'],
-    ...(found.parked
-      ? [
-          ['parked', `since ${timeOf(found.parked.since)}: ${oneLine(found.parked.problem)}`] satisfies [
-            string,
-            string,
-          ],
-        ]
-      : []),
-    ...(found.wakes_at == null ? [] : [['asks until', timeOf(found.wakes_at)] satisfies [string, string]]),
-    ...(found.reminders ?? []).map((reminder): [string, string] => [reminder.kind, reminderText(reminder)]),
-    ['created', timeOf(found.created_at)],
-    ['updated', timeOf(found.updated_at)],
-    ...(run?.state === 'running' && run.worker_id !== null
-      ? [['worker', run.worker_id] satisfies [string, string]]
-      : []),
-    ['context', found.context_id],
-    ['owner', found.owner ?? '-'],
-    ['events', String(found.events)],
-    ['tokens', `${input} input, ${output} output`],
-    ...(parent === null ? [] : [['parent', parent] satisfies [string, string]]),
-    ...linksOf(found),
-    ...(children.length === 0 ? [] : [['children', children.join(', ')] satisfies [string, string]]),
-    ...approvals.map(({ call_id: call, tool }): [string, string] => [
-      'approval',
-      `${call}: ${tool} waits for a person`,
-    ]),
-    ...task.artifacts.flatMap(({ name, metadata }): [string, string][] => {
-      const decision = metadata?.['baton.approval'] as ToolDecision | undefined;
-      return decision ? [['approval', decisionText(name, decision)]] : [];
-    }),
-  ];
-}
-
-/** The tasks that a task continues or undoes, and those that continue or undo it. */
-const linksOf = (
-  found: Pick<TenantSchemas['Task'], 'continues' | 'continued_as' | 'fork_of' | 'undoes' | 'undone_as'>,
-): [string, string][] =>
-  [
-    ['continues', found.continues],
-    ['continued as', found.continued_as],
-    ['fork of', found.fork_of],
-    ['undoes', found.undoes],
-    ['undone as', found.undone_as],
-  ].flatMap(([name, task]): [string, string][] => (name && task ? [[name, task]] : []));
-
-/** What a person has decided on a call of a tool: metadata that Baton writes on its artifact. */
-interface ToolDecision {
-  approved: boolean;
-  /** Null: the question expired without an answer. */
-  by: string | null;
-  at: string | null;
-}
-
-/** When webhooks are notified that a task waits, or were. */
-function reminderText({
-  due_at: due,
-  sent_at: sent,
-  webhooks,
-}: NonNullable<TenantSchemas['Task']['reminders']>[number]): string {
-  const next = due === null ? '' : `due ${timeOf(due)}`;
-  if (sent === null) return next || 'given up: no receiver has taken it';
-  if (webhooks === 0) return `due ${timeOf(sent)}: there was no webhook to tell`;
-  return `sent ${timeOf(sent)} to ${webhooks === 1 ? 'one webhook' : `${webhooks} webhooks`}${next && `, the others ${next}`}`;
-}
-
-const decisionText = (tool: string, { approved, by, at }: ToolDecision): string =>
-  by === null
-    ? `${tool}: no answer came in time`
-    : `${tool} ${approved ? 'approved' : 'rejected'} by ${by}, ${timeOf(at ?? undefined)}`;
-
 async function watch(cli: Cli, id: string, options: ServerOptions & { after: string }): Promise<void> {
   const log = followed(cli, id, parseSequence(options.after), options);
   const end = await printLog(cli, id, log, options);
@@ -595,7 +472,7 @@ async function consoleLines(cli: Cli, id: string, options: LogsOptions): Promise
 }
 
 const consoleLine = ({ at, attempt, level, text }: TenantSchemas['ConsoleLine']): string =>
-  printable(`${timeOf(at)}  ${level.padEnd(5)}  attempt ${String(attempt)}  ${text}`);
+  printable(`${formatTimeText(at)}  ${level.padEnd(5)}  attempt ${String(attempt)}  ${text}`);
 
 /** The events up to one of them. */
 async function* upTo(head: number, events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {

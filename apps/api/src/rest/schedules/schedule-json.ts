@@ -1,7 +1,7 @@
 import { Message, ProtocolError, isUuid, parseFields, stateName } from '@baton/a2a';
 import { CONTEXTS, MISSED, OVERLAPS, type Schedule, type ScheduleSpec } from '@baton/tasks';
 import { z } from 'zod';
-import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
+import { a2aSchema, encodeTime, stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { decodeMessageBody } from '../message-body.js';
 import { nextCursor } from '../paging.js';
 import { namesOfTask, taskNames } from '../task-names.js';
@@ -123,8 +123,6 @@ export const scheduleRun = z.object({
   ...taskNames,
 });
 
-const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null;
-
 /** A schedule without its message. */
 export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typeof scheduleSummary> {
   const { id, name, agent, cron, at, timeZone, overlap, missed, context, last, lastTaskId } = schedule;
@@ -145,19 +143,19 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typ
     name,
     agent,
     cron,
-    at: timeOf(at),
+    at: encodeTime(at),
     time_zone: timeZone,
     overlap,
     missed,
     context,
-    starts_at: timeOf(startsAt),
-    ends_at: timeOf(endsAt),
+    starts_at: encodeTime(startsAt),
+    ends_at: encodeTime(endsAt),
     max_count: maxCount,
     paused,
     paused_reason: pausedReason,
     fired,
     passed,
-    next_at: timeOf(nextAt),
+    next_at: encodeTime(nextAt),
     waiting: isWaiting,
     last_outcome: last && {
       outcome: last.outcome,

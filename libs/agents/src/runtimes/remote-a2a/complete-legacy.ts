@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { parseAnswer } from './parse-answer.js';
 
 /** Longest line of a stream that is looked at, in characters. The SDK's client takes no longer event. */
 const MAX_LINE = 4 * 1024 * 1024;
@@ -10,7 +11,7 @@ const MAX_LINE = 4 * 1024 * 1024;
  * @returns the same text if nothing is missing, or if it is no such answer
  */
 export function completeLegacy(text: string): string {
-  const json = parse(text);
+  const json = parseAnswer(text);
   if (!isJsonObject(json) || !isJsonObject(json.result)) return text;
   const changes = { count: 0 };
   completeResult(json.result, changes);
@@ -89,13 +90,4 @@ function completeParts(owner: JsonObject, changes: Changes): void {
 function set(owner: JsonObject, name: string, value: unknown, changes: Changes): void {
   owner[name] = value;
   changes.count += 1;
-}
-
-function parse(text: string): unknown {
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- the guard has bounded the text and its depth
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
