@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 
 /** Loads a folder's executor and prints the kinds of events it publishes, or why it could not be loaded. */
 const PROBE = `
-const { loadExecutor, loadFaultOf } = require('./load-executor.js');
+const { loadExecutor } = require('./load-executor.js');
+const { loadFaultOf } = require('./load-fault.js');
 const [, , folder, file] = process.argv;
 const bus = { publish: (event) => kinds.push(event.kind), finished() {} };
 const kinds = [];
@@ -19,7 +20,14 @@ loadExecutor(folder, file)
     console.log(JSON.stringify(await loadFaultOf(error, folder)));
   });
 `;
-const SOURCES = ['load-executor.ts', 'load-error.ts', 'sdk-fallback-hooks.ts'];
+const SOURCES = [
+  'load-executor.ts',
+  'load-error.ts',
+  'load-fault.ts',
+  'property.ts',
+  'sdk-fallback.ts',
+  'sdk-fallback-hooks.ts',
+];
 const ROOT = join(__dirname, '../../../../../..');
 
 // Jest has a module system of its own, so these tests run the compiled files in a Node of their own.

@@ -1,7 +1,7 @@
 import { type InitializeHook, type ResolveHook, createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-/** Module hooks for Node 20, which runs them on a separate thread: see `installSdkFallback` in `load-executor.ts`. */
+/** Module hooks for Node 20, which runs them on a separate thread: see `installSdkFallback` in `sdk-fallback.ts`. */
 let platform: NodeJS.Require;
 let author: string;
 
