@@ -1,6 +1,6 @@
 import { jsonPart, plainTextPart } from '../../../agent-runtime.js';
 import { userMessage } from '../../../../../../test/support/agents/turns.js';
-import { readAnswer } from './approval.js';
+import { readAnswer } from './approval-answer.js';
 
 const read = (parts: Parameters<typeof userMessage>[0], waiting = ['call-1-1', 'call-1-2']) =>
   readAnswer(userMessage(parts), ['call-1-1', 'call-1-2'], waiting);
