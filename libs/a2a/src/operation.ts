@@ -40,7 +40,7 @@ export type SendResult =
     }
   | { $case: 'message'; value: Message };
 
-/** What everybody who handles a call has to know of its operation. */
+/** What each component that handles a call has to know of its operation. */
 interface OperationDefinition<Request, Result, Streaming extends boolean> {
   /** True: the answer is a stream of `StreamItem`s. False: it is one result. */
   readonly streaming: Streaming;

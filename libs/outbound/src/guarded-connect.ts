@@ -14,7 +14,7 @@ import { isPublicAddress, reachedAddress } from './public-address.js';
 export interface ConnectRules {
   /** Addresses of the operator's that are not public. */
   allowed: AllowList;
-  /** What the operator denies everybody. */
+  /** What the operator denies to all tenants. */
   denied: EgressList;
   /** The lists of the tenant. */
   egress: TenantEgress;

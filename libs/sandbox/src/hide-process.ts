@@ -10,7 +10,7 @@ const PR_SET_DUMPABLE = 4;
  * @returns false on systems other than Linux, and where the package `koffi` is not installed
  */
 export function hideProcess(): boolean {
-  // A listener replaces the one that opens a port for everybody on this machine.
+  // A listener replaces the one that opens a port for all users of this machine.
   process.on('SIGUSR1', () => undefined);
   return loadLibc()?.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) === 0;
 }

@@ -32,10 +32,10 @@ export const PROTECTED_RESOURCE = Symbol('whether a refused caller learns where 
 export const SCOPES = Symbol('scopes of which the token needs one');
 export const MORE_SCOPES = Symbol('scopes of which the token needs one as well');
 
-/** Open to everybody. Ignores the token, and counts no requests. */
+/** Open to all callers. Ignores the token, and counts no requests. */
 export const Public = () => SetMetadata(ACCESS, 'public' satisfies Access);
 
-/** Open to everybody, but a token that is sent must be valid. At a public host, callers without one are its guests. */
+/** Open to all callers, but a token that is sent must be valid. At a public host, callers without one are its guests. */
 export const OptionalToken = () => SetMetadata(ACCESS, 'optional-token' satisfies Access);
 
 /**

@@ -49,7 +49,7 @@ interface RootAgent {
 
 /**
  * The card at the root. At a bound host, callers who may call its agent get the agent's card. Other callers with a
- * token get the card of their default agent. Everybody else gets the server's card.
+ * token get the card of their default agent. All other callers get the server's card.
  */
 @OptionalToken()
 @RequireScope(...CARD_SCOPES)
@@ -104,7 +104,7 @@ export class RootCardsController {
     return this.renderer.render(card, form);
   }
 
-  /** The card at a bound host is the same for everybody there. */
+  /** The card at a bound host is the same for all callers there. */
   private audienceOf({ origin }: RootAgent, request: FastifyRequest): 'public' | 'private' {
     const isSame = origin !== undefined || this.publicUrl.isShared(request);
     return isSame && !hasToken(request) ? 'public' : 'private';

@@ -1,7 +1,7 @@
 import { COMMAND_LINE } from '@baton/config';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-// People open the URL that `npm start` prints. The page is the same for everybody: it names no tenant and no agent, and has
+// People open the URL that `npm start` prints. The page is the same for all callers: it names no tenant and no agent, and has
 // no script and no style, which the headers of every answer forbid anyway.
 const PAGE = `<!doctype html>
 <html lang="en">

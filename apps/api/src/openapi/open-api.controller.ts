@@ -15,7 +15,7 @@ const PUBLIC: Omit<DocumentInfo, 'server'> = {
   token: 'A token of the tenant, or an access token of its OpenID provider',
 };
 
-/** The API of tenants as OpenAPI. It is the same for everybody and names nothing of a tenant's. */
+/** The API of tenants as OpenAPI. It is the same for all callers and names nothing of a tenant's. */
 @Public()
 @Controller('v1/openapi.json')
 export class OpenApiController {

@@ -12,7 +12,7 @@ export const callerQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Whether a caller has one of these scopes. `admin` includes all. No scopes: everybody has them. */
+/** Whether a caller has one of these scopes. `admin` includes all. No scopes: all callers have them. */
 export const hasScope = ({ scopes }: Pick<Caller, 'scopes'>, wanted: readonly CallerScope[]): boolean =>
   wanted.length === 0 || scopes.includes('admin') || wanted.some((scope) => scopes.includes(scope));
 

@@ -16,7 +16,7 @@ export interface NameResolverOptions {
   onExcess?: () => void;
 }
 
-/** Maximum lookups of one tenant at name servers at the same time. Its others wait, and delay nobody else's. */
+/** Maximum lookups of one tenant at name servers at the same time. Its others wait, and delay no other tenant's. */
 const MAX_AT_ONCE = 16;
 /** Maximum lookups of one tenant that wait. */
 const MAX_WAITING = 256;

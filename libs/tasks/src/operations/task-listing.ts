@@ -249,7 +249,7 @@ export class TaskListing {
     return this.tasks.firstDetails(tenantId, taskId);
   }
 
-  /** The open tasks of an agent by the version or code with which they have begun, of everybody in the tenant. */
+  /** The open tasks of an agent by the version or code with which they have begun, of all principals in the tenant. */
   async openByVersion(tenantId: string, agent: { id: string; slug: string }): Promise<OpenVersion[]> {
     return this.runStore.openByVersion(tenantId, agent);
   }

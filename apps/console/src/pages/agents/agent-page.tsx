@@ -148,7 +148,7 @@ function Actions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
   );
 }
 
-/** The secrets that the agent uses, by name. Nobody can read their values. */
+/** The secrets that the agent uses, by name. The API never shows their values. */
 function Secrets({ definition }: { definition: Record<string, unknown> }) {
   const names = secretNames(definition);
   if (names.length === 0) return undefined;
