@@ -18,8 +18,11 @@ const MAX_QUARANTINE_DAYS = 30;
 /** Those of `npm test`: all but `nightly`. */
 const PROJECTS = ['--selectProjects', 'unit', 'integration', 'e2e'];
 const DAY_MS = 24 * 3600 * 1000;
-/** Workers of Jest inherit them, processes that tests start do not. New objects get twice the default room: 8 % less CPU for Jest. */
-const OPTIONS_OF_NODE = ['--max-semi-space-size=32'];
+/**
+ * Workers of Jest inherit them, processes that tests start do not. New objects get four times the default room: twice saves 8 % of
+ * Jest's CPU time, and four times another 4 %.
+ */
+const OPTIONS_OF_NODE = ['--max-semi-space-size=64'];
 
 /**
  * Runs Jest. Not with `npm test`, which would build again what `npm ci` has built.
