@@ -95,6 +95,7 @@ export class CallHandler {
     logContextOf(request).operation = call.operation;
     assertAccept(profile, request.headers.accept, isStreaming(call));
     const { context: resolved, headers } = await this.calls.resolve(decoded, exchange);
+    forgetMessage(decoded.params);
     span?.set({ 'baton.tenant.id': resolved.tenantId });
     const context = span ? { ...resolved, traceparent: span.traceparent } : resolved;
     const notes = logContextOf(request);
@@ -192,6 +193,11 @@ export class CallHandler {
       ...(frames.last && { last: () => frames.last?.() ?? Promise.resolve(undefined) }),
     };
   }
+}
+
+/** The call has the message. A stream may last for hours, and the functions of its binding still have the parsed body. */
+function forgetMessage(params: unknown): void {
+  if (typeof params === 'object' && params !== null && 'message' in params) params.message = undefined;
 }
 
 /** The span of a call, in the trace of its caller. Its name is the method, as the binding calls it. */

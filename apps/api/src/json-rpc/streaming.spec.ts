@@ -65,6 +65,19 @@ function reader(response: Response) {
 const HEADERS = { authorization: 'Bearer caller', 'content-type': 'application/json' };
 
 describe('a stream', () => {
+  it('keeps no message of its caller while it is open', async () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    serve(open);
+    const stream = reader(await api.rpc(request.stream));
+    await stream.until(/id: 7/);
+    const bodies = parse.mock.results
+      .map(({ value }) => value as { method?: string; params: { message?: unknown } } | undefined)
+      .filter((body) => body?.method === request.stream.method);
+    parse.mockRestore();
+    expect(bodies.map((body) => body?.params.message)).toEqual([undefined]);
+    await stream.leave();
+  });
+
   it('is server-sent events: each frame an envelope with the caller’s id, under its sequence', async () => {
     serve(whole);
     const response = await api.rpc(request.stream, { 'x-request-id': 'r-1' });

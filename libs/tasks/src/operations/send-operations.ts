@@ -42,6 +42,7 @@ export class SendOperations {
     const limit = this.limitWait(call, wait);
     try {
       const turn = await this.router.route(call, request, signal);
+      dropMessage(request);
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
         const value = await this.finder.withHistory(call, turn.snapshot.task, historyLength);
@@ -115,6 +116,7 @@ export class SendOperations {
     signal: AbortSignal,
   ): Promise<Opening & { watch: TaskWatch }> {
     const { snapshot, watch } = await this.router.route(call, request, signal);
+    dropMessage(request);
     const value = await this.finder.withHistory(call, snapshot.task, request.configuration?.historyLength);
     return {
       first: { sequence: snapshot.sequence, payload: { $case: 'task', value } },
@@ -123,6 +125,11 @@ export class SendOperations {
       watch,
     };
   }
+}
+
+/** The message is stored. The call still has its request, and may wait for hours. */
+function dropMessage(request: SendMessageRequest): void {
+  request.message = undefined;
 }
 
 /** The wait of a blocking caller. */

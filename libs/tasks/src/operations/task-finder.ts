@@ -137,9 +137,13 @@ export interface Opening {
   isOver: boolean;
 }
 
-/** Yield the first item and drop the reference to it: a stream may last for hours, and a task may be large. */
+/**
+ * Yields the first item, and then empties what it has yielded: the reader of a stream keeps the last array until the next one, and a stream
+ * may last for hours and a task be large.
+ */
 export function* yieldFirst(opening: Opening): Generator<StreamItem[]> {
-  const { first } = opening;
+  const items = opening.first ? [opening.first] : [];
   opening.first = undefined;
-  if (first) yield [first];
+  if (items.length > 0) yield items;
+  items.length = 0;
 }
