@@ -1,7 +1,7 @@
 // Four projects: `unit` (pure and fast), `integration` (one library on real Postgres and Redis), `e2e`, and `nightly`
 // (`npm run test:nightly`), which has what takes too long for every change.
 
-const { availableParallelism, totalmem } = require('node:os');
+const { availableParallelism } = require('node:os');
 
 // Of the tests and of all processes that they start. Postgres has another one (test/support/postgres.ts).
 process.env.TZ = 'Asia/Kolkata';
@@ -83,13 +83,9 @@ const LONGER_AT_NIGHT = [
   'isolation/role',
 ].map((name) => `<rootDir>/test/${name}.e2e-spec.ts`);
 
-/** Memory of a file of end-to-end tests: its worker, the processes of its Baton, a browser. */
-const FILE_BYTES = 2 * 1024 ** 3;
-
 module.exports = {
-  // Tests with processes wait for half of their time: six files at once also where there are two cores, or one. Four where the
-  // memory is not enough for six.
-  maxWorkers: Math.max(4, Math.min(6, Math.floor(totalmem() / FILE_BYTES)), availableParallelism() - 1),
+  // Tests with processes wait for half of their time: four files at once also where there are two cores, or one.
+  maxWorkers: Math.max(4, availableParallelism() - 1),
   // Tests wait for events, however slow the machine. This bound ends a test or a hook that hangs, so no test has its own. It is
   // longer than helpers wait for a process (baton-process.ts), which then say what the process has logged.
   testTimeout: 15 * 60_000,
