@@ -897,6 +897,20 @@ describe('a question with a time', () => {
     expect(bench.effects).toEqual(['after nobody']);
   });
 
+  it('leaves what was published before it as it is when it is answered', async () => {
+    const code: Code = async ({ waitForInput }, bus) => {
+      bus.publish(chunk('before', false));
+      return textOf(await waitForInput('name', 'Your name?'));
+    };
+    expect(await bench.run(code)).toEqual([expect.anything(), asks]);
+    const next = new NextRun(bench);
+    // The caller's message is in the log, too.
+    next.logged += 1;
+    const history = answerIn([userMessage('hi'), question]);
+    expect(await next.run(code, { history })).toEqual([answered('Ada')]);
+    expect(next.kept).toEqual(['a']);
+  });
+
   it('is answered by the message of the next turn, if that comes first', async () => {
     const code: Code = async ({ waitForInput }) => textOf(await waitForInput('name', '?', { timeout: '1h' }));
     await bench.run(code);

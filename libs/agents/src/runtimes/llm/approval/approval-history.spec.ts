@@ -1,0 +1,46 @@
+import type { Decision } from '../../../approvals.js';
+import type { RecordedEntry } from '../llm-entry.js';
+import type { RecordedCall } from '../recorded-call.js';
+import { ApprovalHistory } from './approval-history.js';
+
+const CALL = { step: 1, index: 1, toolName: 'pay' } as RecordedCall;
+const ID = 'call-1-1';
+
+const answered = (position: number, decision: Omit<Decision, 'callId'>): RecordedEntry => ({
+  kind: 'answered',
+  runId: `run-${position}`,
+  position,
+  decisions: [{ callId: ID, ...decision }],
+});
+
+describe('what persons have decided about a call', () => {
+  let begunAt: number | undefined;
+  let history: ApprovalHistory;
+  beforeEach(() => {
+    begunAt = undefined;
+    history = new ApprovalHistory('run', {
+      steps: () => [],
+      callsOf: () => [],
+      pendingCalls: () => [],
+      begunAt: () => begunAt,
+    });
+  });
+
+  it('is the first decision: a later answer changes neither it nor the input', () => {
+    history.take(answered(2, { approved: false, reason: 'too much' }));
+    history.take(answered(4, { approved: true, input: { amount: 1 } }));
+    expect(history.decisionOn(CALL)).toMatchObject({ approved: false, reason: 'too much' });
+    expect(history.asDecided(CALL)).toBe(CALL);
+  });
+
+  it('is, once the call was sent, whether to repeat it: the newest decision since then', () => {
+    history.take(answered(2, { approved: true }));
+    begunAt = 3;
+    history.take(answered(5, { approved: false }));
+    expect(history.repetitionOf(CALL)).toMatchObject({ approved: false });
+    expect(history.decisionOn(CALL)).toMatchObject({ approved: true });
+    expect(history.lastDecisionOn(CALL)).toMatchObject({ approved: false });
+    begunAt = 6;
+    expect(history.repetitionOf(CALL)).toBeUndefined();
+  });
+});
