@@ -21,6 +21,7 @@ describe('the judge of answers', () => {
     ['a result', good],
     ['an error', { jsonrpc: '2.0', id: 7, error }],
     ['a refusal before the id', { jsonrpc: '2.0', id: null, error: { ...error, code: -32600 } }],
+    ['the program of Node, as an agent names it', { ...good, result: { command: process.execPath } }],
   ])('lets %s pass', (_what, body) => expect(judge(sent(), answer(body))).toBeUndefined());
 
   it.each([

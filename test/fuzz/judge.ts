@@ -54,7 +54,8 @@ function judgeAny(answer: HttpAnswer | string): string | undefined {
   if (typeof answer === 'string') return `unanswered: ${answer}`;
   const { status, text } = answer;
   if (status >= 500 || status < 100) return `status ${status}: ${text.slice(0, 300)}`;
-  const leak = LEAK.exec(text);
+  // The settings of an agent name the program of Node, which may be a package of npm.
+  const leak = LEAK.exec(text.replaceAll(process.execPath, 'node'));
   return leak
     ? `leaks ${JSON.stringify(leak[0])}: ${text.slice(Math.max(0, leak.index - 100), leak.index + 300)}`
     : undefined;
