@@ -6,6 +6,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 import { RawSocket } from '../../../../test/support/raw-socket.js';
+import { CallTurns } from '../http/call-turns.js';
 import { Connection } from '../http/connection.js';
 import { GrpcSessions } from './grpc-sessions.js';
 
@@ -249,13 +250,16 @@ describe('sessions of a server of HTTP/2', () => {
     peer.close();
   });
 
-  it('give grpc-js no call that was reset before its turn', async () => {
+  it('give grpc-js no call that was reset before its turn, and keep none in the line', async () => {
+    const take = jest.spyOn(CallTurns.prototype, 'take');
     const peer = await RawSocket.open(url);
     peer.send(Buffer.concat([HELLO, resetCalls(MAX_CALLS)]));
     while (ended < MAX_CALLS) await new Promise(setImmediate);
     peer.send(frame(HEADERS, CALL, 1 + 2 * MAX_CALLS, END_HEADERS));
     while (begun.length === 0) await new Promise(setImmediate);
     expect(begun).toEqual([1 + 2 * MAX_CALLS]);
+    expect(take).toHaveBeenCalledTimes(1);
+    take.mockRestore();
     peer.close();
   });
 
