@@ -138,8 +138,8 @@ export interface Opening {
 }
 
 /**
- * Yields the first item, and then empties what it has yielded: the reader of a stream keeps the last array until the next one, and a stream
- * may last for hours and a task be large.
+ * Yields the first item, and then empties the array. The reader of a stream keeps its last array until the next one comes. That may take
+ * hours, and a task may be large.
  */
 export function* yieldFirst(opening: Opening): Generator<StreamItem[]> {
   const items = opening.first ? [opening.first] : [];
