@@ -245,7 +245,9 @@ describe('a message that is sent again', () => {
   it('is a new one when its time is over, or its task was deleted', async () => {
     const params = { message: message({}) };
     const first = (await send(params)).result!.task.id as string;
-    await inDatabase(`UPDATE message_keys SET expires_at = now() WHERE task_id = '${first}'`);
+    await inDatabase(
+      `UPDATE message_keys SET expires_at = now() - interval '1 second' WHERE task_id = '${first}'`,
+    );
     const second = (await send(params)).result!.task.id as string;
     expect(second).not.toBe(first);
     expect((await send(params)).result!.task.id).toBe(second);

@@ -144,7 +144,7 @@ export class Stack {
     const pids = workers.map(({ pid }) => pid);
     await asSystem(
       this.database.url,
-      `UPDATE runs SET lease_expires_at = now()
+      `UPDATE runs SET lease_expires_at = now() - interval '1 second'
        WHERE state = 'running' AND split_part(worker_id, '-', 1)::int = ANY($1)`,
       [pids],
     );

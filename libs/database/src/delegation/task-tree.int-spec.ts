@@ -158,7 +158,10 @@ describe('a suspended run', () => {
     expect([await taskTree.wakeDue(9), (await taskTree.wakeNext(undefined, 9)).woken]).toEqual([0, 0]);
     await taskTree.suspend(soon, [], 0);
     expect(await wake(soon)).toBe(true);
-    await sql(stores, `UPDATE runs SET not_before = now() WHERE not_before IS NOT NULL`);
+    await sql(
+      stores,
+      `UPDATE runs SET not_before = now() - interval '1 second' WHERE not_before IS NOT NULL`,
+    );
     expect([await taskTree.wakeDue(1), await taskTree.wakeDue(9), await taskTree.wakeDue(9)]).toEqual([
       1, 1, 0,
     ]);
@@ -181,7 +184,10 @@ describe('a suspended run', () => {
     const parent = await startTask(stores);
     await suspend(parent, sleeper);
     expect(await found()).toEqual({ dueSleeps: false, waitsForTasks: true, parkedRuns: false });
-    await sql(stores, `UPDATE runs SET not_before = now() WHERE id = '${sleeper.runId}'`);
+    await sql(
+      stores,
+      `UPDATE runs SET not_before = now() - interval '1 second' WHERE id = '${sleeper.runId}'`,
+    );
     expect(await found()).toEqual({ dueSleeps: true, waitsForTasks: true, parkedRuns: false });
   });
 

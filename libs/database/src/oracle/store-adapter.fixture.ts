@@ -546,7 +546,7 @@ export class StoreAdapter implements OracleSubject {
 
   async leaseRunsOut({ run }: Arguments['leaseRunsOut']): Promise<Answer> {
     return this.change(
-      `UPDATE runs SET lease_expires_at = clock_timestamp() WHERE id = '${this.id(run)}' AND state = 'running'`,
+      `UPDATE runs SET lease_expires_at = clock_timestamp() - interval '1 second' WHERE id = '${this.id(run)}' AND state = 'running'`,
     );
   }
 

@@ -33,11 +33,12 @@ export async function noteError(database: Database, run: RunKey, error: RunError
   await database.tenantQuery(run.tenantId, NOTE_ERROR, values);
 }
 
+/** The column keeps milliseconds, and Postgres rounds: a lease that ended "now" could last for half a millisecond. */
 export const GIVE_UP = statement(
-  'run-give-up',
+  'run-give-up-2',
   { attempt: one(ATTEMPT) },
   ({ attempt }) => `
-UPDATE runs r SET error_detail = ${attempt.error}, lease_expires_at = clock_timestamp()
+UPDATE runs r SET error_detail = ${attempt.error}, lease_expires_at = clock_timestamp() - interval '1 millisecond'
 WHERE tenant_id = ${keyOfTenant(attempt.tenant_id)} AND id = ${attempt.run_id} AND attempt = ${attempt.number} AND ${hasState('running')}`,
 );
 

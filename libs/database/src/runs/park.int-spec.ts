@@ -50,7 +50,10 @@ describe('a parked run', () => {
 
   it('is not parked by an attempt that is over', async () => {
     const run = await startTask(stores);
-    await sql(stores, `UPDATE runs SET lease_expires_at = now() WHERE id = '${run.runId}'`);
+    await sql(
+      stores,
+      `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${run.runId}'`,
+    );
     const [{ at }] = (await sql(stores, 'SELECT now()::text AS at')) as [{ at: string }];
     await stores.runs.reclaimExpired(10, at);
     expect((await claim(run)).attempt).toBe(2);

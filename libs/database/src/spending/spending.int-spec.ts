@@ -218,7 +218,7 @@ describe('a spending cap', () => {
     const dueAgain = () =>
       sql(
         stores,
-        `UPDATE spending_counts SET notice_at = now() WHERE tenant_id = '${tenantId}' AND notice_at IS NOT NULL`,
+        `UPDATE spending_counts SET notice_at = now() - interval '1 second' WHERE tenant_id = '${tenantId}' AND notice_at IS NOT NULL`,
       );
     await set('tenant', '', 100);
     await spend(79);

@@ -113,10 +113,16 @@ describe('a task that waits for a person', () => {
     await age(task, 1);
     expect(await kinds()).toEqual([[task.taskId, 'reminder']]);
     expect(await kinds()).toEqual([]);
-    await sql(stores, `UPDATE tasks SET reminds_at = now() WHERE id = '${task.taskId}'`);
+    await sql(
+      stores,
+      `UPDATE tasks SET reminds_at = now() - interval '1 second' WHERE id = '${task.taskId}'`,
+    );
     const [again] = await reminders.claim(10);
     await reminders.note(again!, ['a'], false);
-    await sql(stores, `UPDATE tasks SET reminds_at = now() WHERE id = '${task.taskId}'`);
+    await sql(
+      stores,
+      `UPDATE tasks SET reminds_at = now() - interval '1 second' WHERE id = '${task.taskId}'`,
+    );
     const [third] = await reminders.claim(10);
     expect(third).toMatchObject({ kind: 'reminder', notified: ['a'] });
     await reminders.note(third!, ['a', 'b'], true);
@@ -133,7 +139,10 @@ describe('a task that waits for a person', () => {
     expect(await kinds()).toEqual([[task.taskId, 'escalation']]);
     // The worker that was late with the reminder changes nothing.
     await reminders.note(reminder!, ['a'], true);
-    await sql(stores, `UPDATE tasks SET reminds_at = now() WHERE id = '${task.taskId}'`);
+    await sql(
+      stores,
+      `UPDATE tasks SET reminds_at = now() - interval '1 second' WHERE id = '${task.taskId}'`,
+    );
     expect(await kinds()).toEqual([[task.taskId, 'escalation']]);
     await sql(stores, `UPDATE tasks SET reminds_at = NULL WHERE id = '${task.taskId}'`);
   });

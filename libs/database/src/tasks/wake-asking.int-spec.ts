@@ -94,7 +94,7 @@ describe('a task that asks, and goes on without an answer when its time has come
     expect(await new TaskTreeStore(stores.database).find(run.tenantId, run.taskId)).toMatchObject({
       wakesAt: expect.any(Date) as Date,
     });
-    await sql(stores, `UPDATE tasks SET wakes_at = now() WHERE id = '${run.taskId}'`);
+    await sql(stores, `UPDATE tasks SET wakes_at = now() - interval '1 second' WHERE id = '${run.taskId}'`);
     expect((await stores.runs.findWork(60_000)).unansweredTasks).toBe(true);
   });
 
@@ -126,7 +126,7 @@ describe('a task that asks, and goes on without an answer when its time has come
     await answer(run);
     await sql(
       stores,
-      `UPDATE tasks SET wakes_at = now(), wakes_run_id = '${run.runId}' WHERE id = '${run.taskId}'`,
+      `UPDATE tasks SET wakes_at = now() - interval '1 second', wakes_run_id = '${run.runId}' WHERE id = '${run.taskId}'`,
     );
     expect(await stores.tasks.wakeAsking(LIMIT)).toEqual([]);
     expect((await stores.runs.findWork(60_000)).unansweredTasks).toBe(false);

@@ -358,7 +358,7 @@ describe('the token of a user', () => {
       detail: { caller: 'user:ada', issuer: server.issuer, exchanged: true },
     });
     // It is refreshed as any other.
-    await sql('UPDATE oauth_connections SET refresh_at = now()');
+    await sql(`UPDATE oauth_connections SET refresh_at = now() - interval '1 second'`);
     const second = await main.connections.token(key('user:ada'));
     expect(second).not.toBe(token);
     expect(server.access.get(second!)).toMatchObject({ sub: 'ada', act: { sub: 'baton' } });
@@ -386,7 +386,7 @@ describe('the token of a user', () => {
     server.exchangesForever = false;
     await main.exchanges.ensure(await userOf('cy'), target());
     const first = await main.connections.token(key('user:cy'));
-    await sql('UPDATE oauth_connections SET refresh_at = now()');
+    await sql(`UPDATE oauth_connections SET refresh_at = now() - interval '1 second'`);
     await main.exchanges.ensure(await userOf('cy'), target());
     const second = await main.connections.token(key('user:cy'));
     expect(second).not.toBe(first);
@@ -470,13 +470,13 @@ describe('a task that waits for its caller', () => {
     const waiting = { tenantId: acme, caller, taskId: randomUUID(), agent: 'desk' };
     const each = { url: server.resource, settings: { credentials: 'perCaller' } as const };
     await main.signIns.beginForTask(waiting, each);
-    await sql('UPDATE oauth_sign_ins SET expires_at = now()');
+    await sql(`UPDATE oauth_sign_ins SET expires_at = now() - interval '1 second'`);
     expect(await main.signIns.beginForTask(waiting, each)).toBeUndefined();
   });
 });
 
 describe('tokens', () => {
-  const due = () => sql('UPDATE oauth_connections SET refresh_at = now()');
+  const due = () => sql(`UPDATE oauth_connections SET refresh_at = now() - interval '1 second'`);
 
   it('are refreshed once by five workers at the moment of expiry, and the sign-in stays', async () => {
     await signIn();
