@@ -111,7 +111,7 @@ function cpuOf(processes) {
   return cpu;
 }
 
-/** Rows of the table of docs/inside/neighbours.md, which comes last. */
+/** The table, which is printed last. docs/inside/neighbours.md has its ranges. */
 const table = [
   '| attack | driver | remote agent by name, p50: before → in it | times | `echo`: p50 / p99 / longest | after it: longest | webhook, p50 | API, MB |',
   '| --- | --- | --- | ---: | --- | ---: | ---: | ---: |',
