@@ -215,15 +215,15 @@ export type UnaryOperations = {
 };
 /**
  * The use cases that answer with a stream. They throw errors before the first item. Items that have come together are
- * yielded together, because each turn of a generator costs as much as an item. The first one comes alone. `signal`
- * aborts as above.
+ * yielded together, because each turn of a generator costs as much as an item. The first one comes alone. A reader that may
+ * wait for long takes the items out of the array, because generators keep it until the next one. `signal` aborts as above.
  */
 export type StreamingOperations = {
   [K in StreamingOperationName]: (
     call: CallContext,
     request: Requests[K],
     signal: AbortSignal,
-  ) => AsyncGenerator<readonly StreamItem[]>;
+  ) => AsyncGenerator<StreamItem[]>;
 };
 /** Every use case by name. */
 export type Operations = UnaryOperations & StreamingOperations;

@@ -132,7 +132,7 @@ export class CallHandler {
   async itemsOf(
     decoded: DecodedRequest,
     exchange: Exchange,
-  ): Promise<(signal: AbortSignal) => AsyncGenerator<readonly StreamItem[]>> {
+  ): Promise<(signal: AbortSignal) => AsyncGenerator<StreamItem[]>> {
     const { call } = decoded;
     if (!isStreaming(call)) throw new Error('this operation yields nothing');
     const { context } = await this.calls.resolve(decoded, exchange);
@@ -152,7 +152,7 @@ export class CallHandler {
 
   /** Answers with a stream of what several calls yield. */
   streamFrom(
-    source: (signal: AbortSignal) => AsyncIterable<readonly StreamItem[]>,
+    source: (signal: AbortSignal) => AsyncIterable<StreamItem[]>,
     exchange: Exchange,
     writer: Pick<StreamWriter, 'output' | 'item' | 'last'> & Pick<FrameWriter, 'error'>,
   ): Promise<void> {

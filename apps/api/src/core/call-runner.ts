@@ -115,7 +115,7 @@ export class CallRunner {
    * @param source called with a signal that ends it
    */
   streamFrom(
-    source: (signal: AbortSignal) => AsyncIterable<readonly StreamItem[]>,
+    source: (signal: AbortSignal) => AsyncIterable<StreamItem[]>,
     exchange: Exchange,
     writer: StreamWriter,
   ): Promise<void> {
@@ -131,7 +131,7 @@ export class CallRunner {
     { operation, request }: OperationCall<K>,
     context: RequestContext,
     signal: AbortSignal,
-  ): AsyncGenerator<readonly StreamItem[]> {
+  ): AsyncGenerator<StreamItem[]> {
     return this.streaming[operation](context, request, signal);
   }
 
@@ -196,12 +196,12 @@ function abortedWhenGone(reply: CallReply): { caller: AbortController; forget: (
 }
 
 /** A stream whose first item is already read: an earlier error can still be a plain JSON answer. */
-class PeekedItems implements AsyncIterableIterator<readonly StreamItem[]> {
-  private first: Promise<IteratorResult<readonly StreamItem[]>> | undefined;
+class PeekedItems implements AsyncIterableIterator<StreamItem[]> {
+  private first: Promise<IteratorResult<StreamItem[]>> | undefined;
 
   /** @param onFurther called for each further item: the first one, which may be large, has then reached its reader */
   constructor(
-    private readonly items: AsyncGenerator<readonly StreamItem[]>,
+    private readonly items: AsyncGenerator<StreamItem[]>,
     private readonly onFurther: () => void,
   ) {}
 
@@ -215,14 +215,14 @@ class PeekedItems implements AsyncIterableIterator<readonly StreamItem[]> {
     return valueOf(await within(this.first, ms));
   }
 
-  next(): Promise<IteratorResult<readonly StreamItem[]>> {
+  next(): Promise<IteratorResult<StreamItem[]>> {
     if (!this.first) this.onFurther();
     const next = this.first ?? this.items.next();
     this.first = undefined;
     return next;
   }
 
-  return(): Promise<IteratorResult<readonly StreamItem[]>> {
+  return(): Promise<IteratorResult<StreamItem[]>> {
     return this.items.return(undefined);
   }
 
@@ -231,7 +231,5 @@ class PeekedItems implements AsyncIterableIterator<readonly StreamItem[]> {
   }
 }
 
-const valueOf = (
-  result: IteratorResult<readonly StreamItem[]> | undefined,
-): readonly StreamItem[] | undefined =>
+const valueOf = (result: IteratorResult<StreamItem[]> | undefined): readonly StreamItem[] | undefined =>
   result === undefined || result.done === true ? undefined : result.value;

@@ -100,7 +100,7 @@ export interface LentTask {
 /** A task of a subscription. */
 export interface FollowedTask {
   /** Its events. Unset: it has ended. */
-  items?: ((signal: AbortSignal) => AsyncGenerator<readonly StreamItem[]>) | undefined;
+  items?: ((signal: AbortSignal) => AsyncGenerator<StreamItem[]>) | undefined;
   /** Reads it as it is. */
   read: () => Promise<LentTask>;
 }
@@ -113,7 +113,7 @@ export interface FollowedTask {
 export async function* changesOf(
   tasks: readonly FollowedTask[],
   signal: AbortSignal,
-): AsyncGenerator<readonly StreamItem[]> {
+): AsyncGenerator<StreamItem[]> {
   const changed = new Set(tasks);
   const shown = new Map<FollowedTask, string>();
   let open = tasks.length;
@@ -143,8 +143,6 @@ export async function* changesOf(
         if (item.length === 0) continue;
         sequence += 1;
         yield item;
-        // The generator keeps its variables while it waits.
-        item.length = 0;
       } finally {
         giveBack();
       }
@@ -171,11 +169,9 @@ async function itemOf(
 async function* newsOf(followed: FollowedTask, signal: AbortSignal): AsyncGenerator<FollowedTask> {
   try {
     for await (const batch of followed.items?.(signal) ?? []) {
-      const states = batch.flatMap(({ payload: { $case, value } }) =>
-        $case === 'artifactUpdate' ? [] : [value],
-      );
-      if (states.length > 0) yield followed;
-      if (states.some((state) => 'status' in state && isOver(state))) return;
+      const { isChanged, isLast } = changeBy(batch.splice(0));
+      if (isChanged) yield followed;
+      if (isLast) return;
     }
   } catch (error) {
     if (signal.aborted) return;
@@ -183,6 +179,17 @@ async function* newsOf(followed: FollowedTask, signal: AbortSignal): AsyncGenera
     if (!(error instanceof ProtocolError && error.kind === 'unsupported-operation')) throw error;
     yield followed;
   }
+}
+
+/** Whether events may have changed the status of a task, and whether they have ended it. */
+function changeBy(events: readonly StreamItem[]): { isChanged: boolean; isLast: boolean } {
+  const states = events.flatMap(({ payload: { $case, value } }) =>
+    $case === 'artifactUpdate' ? [] : [value],
+  );
+  return {
+    isChanged: states.length > 0,
+    isLast: states.some((state) => 'status' in state && isOver(state)),
+  };
 }
 
 const versionOf = ({ status }: Task): string =>

@@ -139,6 +139,20 @@ describe('SSE stream', () => {
     expect(chars).toEqual([100_000, 66_000]);
   });
 
+  it('takes the items out of the array, which its source keeps until the next one comes', async () => {
+    const kept: StreamItem[][] = [];
+    const source = async function* (): AsyncGenerator<StreamItem[]> {
+      for (const together of [[item(1)], [item(2), item(3)]]) {
+        yield together;
+        kept.push(together);
+      }
+    };
+    const response = new SlowResponse();
+    await open(response).stream.pipe(source(), encoding);
+    expect(kept).toEqual([[], []]);
+    expect(response.text.match(/id: \d/g)).toEqual(['id: 1', 'id: 2', 'id: 3']);
+  });
+
   it('puts items that are ready together into one write', async () => {
     const response = new SlowResponse();
     await open(response).stream.pipe(items(20), encoding);

@@ -88,8 +88,9 @@ export class EventStream {
   /**
    * Write frames until the source ends or fails, the caller leaves or falls behind, or `close` is called.
    * Resolves when the reader has taken them, or will take no more.
+   * @param items this stream takes the items out of each array
    */
-  async pipe(items: AsyncIterable<readonly StreamItem[]>, encoding: StreamEncoding): Promise<StreamEnd> {
+  async pipe(items: AsyncIterable<StreamItem[]>, encoding: StreamEncoding): Promise<StreamEnd> {
     const { signal } = this.caller;
     signal.addEventListener('abort', () => this.onAbort(encoding), { once: true });
     try {
@@ -111,10 +112,13 @@ export class EventStream {
     return this.end ?? 'completed';
   }
 
-  /** A method of its own: `pipe` would keep the last item while it waits for the next one. */
-  private async write(together: readonly StreamItem[], encoding: StreamEncoding): Promise<void> {
+  /**
+   * Takes the items out of the array. `pipe` and the generators of the source keep the array until the next one comes, which may take
+   * hours, and an item may be a large task. A method of its own, because `pipe` would keep the last item as well.
+   */
+  private async write(together: StreamItem[], encoding: StreamEncoding): Promise<void> {
     let chars = 0;
-    for (const item of together) {
+    for (let item = together.shift(); item; item = together.shift()) {
       chars += item.json?.length ?? 0;
       // One large event, or many small ones.
       if (chars > SMALL_WORK_BYTES) {

@@ -58,7 +58,7 @@ export class EventStreams {
   }
 
   /** Streams to the target. Resolves when the stream is over, however it ended. */
-  async send(items: AsyncIterable<readonly StreamItem[]>, target: StreamTarget): Promise<void> {
+  async send(items: AsyncIterable<StreamItem[]>, target: StreamTarget): Promise<void> {
     const { writer, caller, request } = target;
     const { sseBufferBytes: bufferBytes, sseStallMs: stallMs } = this.environment;
     const log = logContextOf(request);

@@ -17,7 +17,7 @@ import type { PublishedEvent } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
 import type { TaskWatch, WatchedEvent } from '../relay/task-watch.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
-import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
+import { type Opening, TaskFinder, takeFirst } from './task-finder.js';
 import { MessageRouter } from './message-router.js';
 
 /** SendMessage and SendStreamingMessage (A2A 1.0 §3.1.1, §3.1.2). */
@@ -54,7 +54,7 @@ export class SendOperations {
         wait.watch = turn.watch;
         if (wait.isOver) turn.watch.end();
         for await (const events of this.finder.follow(call, id, turn.watch)) {
-          for (const event of events) seen.apply(event);
+          for (const event of events.splice(0)) seen.apply(event);
         }
       }
       if (seen.result) {
@@ -96,9 +96,9 @@ export class SendOperations {
     call: CallContext,
     request: SendMessageRequest,
     signal: AbortSignal,
-  ): AsyncGenerator<readonly StreamItem[]> {
+  ): AsyncGenerator<StreamItem[]> {
     const opening = await this.open(call, request, signal);
-    yield* yieldFirst(opening);
+    yield takeFirst(opening);
     if (opening.isOver) return;
     const { watch, taskId } = opening;
     const isLimited = call.rules.streamWait === 'limited';

@@ -12,7 +12,7 @@ import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { logKeyOf } from '../relay/log-key.js';
 import { Relay } from '../relay/relay.js';
-import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
+import { type Opening, TaskFinder, takeFirst } from './task-finder.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
 @Injectable()
@@ -31,18 +31,15 @@ export class SubscribeOperation {
     call: CallContext,
     request: SubscribeToTaskRequest,
     signal: AbortSignal,
-  ): AsyncGenerator<readonly StreamItem[]> {
+  ): AsyncGenerator<StreamItem[]> {
     const opening = await this.open(call, request.id);
-    yield* yieldFirst(opening);
+    if (opening.first) yield takeFirst(opening);
     if (opening.isOver) return;
     for await (const events of this.follow(call, request.id, opening, signal)) {
-      const shown =
-        call.rules.subscribe === 'replay'
-          ? events.filter((event) => !liesInThePast(event, opening.head))
-          : events;
-      yield shown;
-      // As `TaskWatch` does.
-      shown.length = 0;
+      // Out of the array: the reader empties only the array that it gets.
+      yield call.rules.subscribe === 'replay'
+        ? events.splice(0).filter((event) => !liesInThePast(event, opening.head))
+        : events;
     }
   }
 

@@ -137,13 +137,9 @@ export interface Opening {
   isOver: boolean;
 }
 
-/**
- * Yields the first item, and then empties the array. The reader of a stream keeps its last array until the next one comes. That may take
- * hours, and a task may be large.
- */
-export function* yieldFirst(opening: Opening): Generator<StreamItem[]> {
+/** Takes the first item out of the opening: the stream keeps its opening for hours, and a task may be large. */
+export function takeFirst(opening: Opening): StreamItem[] {
   const items = opening.first ? [opening.first] : [];
   opening.first = undefined;
-  if (items.length > 0) yield items;
-  items.length = 0;
+  return items;
 }

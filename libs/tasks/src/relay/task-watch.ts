@@ -110,10 +110,9 @@ export class TaskWatch {
   }
 
   /**
-   * Every event after the cursor, in order, each once, as many at a time as have come. A list is emptied when the next one
-   * is asked for. Returns after the event that ends the
-   * turn, or when the watch has ended. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
-   * and with `LogDeletedError` when it is no longer there.
+   * Every event after the cursor, in order, each once, as many at a time as have come. The reader takes the events out of each array
+   * before it asks for the next one. Returns after the event that ends the turn, or when the watch has ended. While Postgres is away
+   * the reader waits. Rejects when the log can't be read for another reason, and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: continue over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent[]> {
@@ -132,8 +131,6 @@ export class TaskWatch {
       this.observe(events);
       this.cursor = events.at(-1)?.sequence ?? this.cursor;
       if (events.length > 0) yield events;
-      // Generators on the way to the reader keep the list while they wait for the next one. The events may be large.
-      events.length = 0;
       this.releasePage();
       if (last !== -1) return;
       if (!this.stale && this.pending.length === 0) await this.untilNotified();
