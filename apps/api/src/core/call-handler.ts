@@ -13,15 +13,15 @@ import {
 } from '@baton/a2a';
 import { type Span, traceIdsOf, type Tracer, Tracing } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { holderOf } from '../http/body-reader.js';
+import { holderOf } from '../http/holder-of.js';
 import { LoopTurns, SMALL_WORK_BYTES } from '../http/loop-turns.js';
 import { CallerLeft } from '../http/caller-left.js';
 import { Failures } from '../http/failures.js';
-import { type CallRequest, logContextOf } from '../http/requests.js';
+import { type CallRequest, type Exchange, logContextOf } from '../http/requests.js';
 import { type StreamWriter } from '../streams/event-streams.js';
 import { type RecordData, type StreamOutput } from '../streams/sse-output.js';
 import { traceparent } from './call-headers.js';
-import { CallResolver, type DecodedRequest, type Exchange } from './call-resolver.js';
+import { CallResolver, type DecodedRequest } from './call-resolver.js';
 import { CallRunner } from './call-runner.js';
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.

@@ -16,9 +16,8 @@ import { Injectable } from '@nestjs/common';
 import type { HostCaller } from '../access/access.guard.js';
 import { RequestRates } from '../access/request-rates.js';
 import type { ReadLease } from '../http/read-lease.js';
-import { holderOf } from '../http/body-reader.js';
 import { ReadMemoryPool } from '../http/read-memory-pool.js';
-import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
+import { type CallRequest, type Exchange, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
 import {
   idempotencyKey,
@@ -29,12 +28,6 @@ import {
   wantedLabel,
 } from './call-headers.js';
 import { AgentFinder } from './agent-finder.js';
-
-/** A request and the reply to it, in any protocol. */
-export interface Exchange {
-  readonly request: CallRequest;
-  readonly reply: CallReply;
-}
 
 /** A call that a protocol binding has decoded. */
 export interface DecodedRequest {
@@ -85,8 +78,9 @@ export class CallResolver {
   /** Throws ProtocolError. */
   async resolve(
     { profile, codec, call, pathAgent, params, traceparent: inMessage, retryKey }: DecodedRequest,
-    { request, reply }: Exchange,
+    exchange: Exchange,
   ): Promise<ResolvedCall> {
+    const { request } = exchange;
     const caller: HostCaller = callerOf(request);
     const { tenantId, principal, scopes, agents, hostAgent } = caller;
     const { scopes: enough, tokenRequired, access } = OPERATIONS[call.operation];
@@ -138,10 +132,7 @@ export class CallResolver {
         ...(call.operation === 'getExtendedAgentCard' && {
           buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),
         }),
-        memory: this.memory.leaseFor(tenantId, reply.raw, {
-          holder: holderOf(request),
-          isStrict: access === 'read',
-        }),
+        memory: this.memory.leaseFor(exchange, access),
       },
     };
   }

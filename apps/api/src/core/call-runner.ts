@@ -14,11 +14,11 @@ import { callerOf, OpenCalls } from '@baton/identity';
 import { OperationTable } from '@baton/tasks';
 import { counter, type MetricOf, Metrics, within } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
+import { type CallReply, type CallRequest, type Exchange, logContextOf } from '../http/requests.js';
 import { InFlightRequests } from '../http/in-flight-requests.js';
 import { EventStreams, type StreamWriter } from '../streams/event-streams.js';
 import { StreamQuota } from '../streams/stream-quota.js';
-import { type Exchange, type RequestContext } from './call-resolver.js';
+import type { RequestContext } from './call-resolver.js';
 
 const STREAM_RESUMES = counter(
   'baton_stream_resumes_total',

@@ -9,7 +9,8 @@ import { type AccessGuard, AllowGuests, type HostCaller } from '../access/access
 import type { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
-import { holderOf, tooLarge } from '../http/body-reader.js';
+import { tooLarge } from '../http/body-reader.js';
+import { holderOf } from '../http/holder-of.js';
 import type { ConnectionLimit } from '../http/connection-limit.js';
 import type { BodyLease } from '../http/body-lease.js';
 import type { BodyMemoryPool } from '../http/body-memory-pool.js';

@@ -5,15 +5,14 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { networkOf } from './network-of.js';
 import type { BodyLease } from './body-lease.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
 import { Chunks } from './chunks.js';
 import { fineBodies } from './fine-bodies.js';
+import { holderOf } from './holder-of.js';
 import { LoopTurns } from './loop-turns.js';
 import { isFine } from './paced-request.js';
 import { assertPlainText } from './plain-text.js';
-import type { CallRequest } from './requests.js';
 import { CallerLeft } from './caller-left.js';
 
 /** Media types of JSON-RPC requests. */
@@ -76,12 +75,6 @@ export class BodyReader {
     assertPlainText(body, '');
     return body;
   }
-}
-
-/** Holder of the memory of a body: a tenant, or an address of guests. */
-export function holderOf(request: CallRequest): string {
-  const { tenantId, principal } = callerOf(request);
-  return principal.kind === 'guest' ? `${tenantId} ${networkOf(request.ip)}` : tenantId;
 }
 
 /** Maximum size of a body, and maximum time until it is complete. */

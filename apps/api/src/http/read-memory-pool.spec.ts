@@ -1,11 +1,11 @@
 import type { CallContext } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { sampleTask } from '../../../../test/support/api/samples.js';
 import { LoopTurns } from './loop-turns.js';
 import { ReadMemoryPool } from './read-memory-pool.js';
+import type { Exchange } from './requests.js';
 
 const MIB = 1024 * 1024;
 /** What one read may take, and two of which one tenant may take. */
@@ -33,10 +33,8 @@ describe('the memory for reads of large tasks', () => {
   /** A call that notes when it is granted; `end` sends its answer. */
   function call(tenantId: string, name: string, bytes = READ) {
     const response = new EventEmitter();
-    const lease = pool.leaseFor(tenantId, response as unknown as ServerResponse, {
-      holder: tenantId,
-      isStrict: true,
-    });
+    const request = { user: { tenantId, principal: { kind: 'service', subject: 's' } } };
+    const lease = pool.leaseFor({ request, reply: { raw: response } } as unknown as Exchange, 'read');
     const taken = lease.take(bytes).then((is) => is && granted.push(name));
     const made = { lease, taken, end: () => void response.emit('close') };
     calls.push(made);

@@ -1,8 +1,10 @@
 import { Environment } from '@baton/config';
+import { callerOf } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
+import { holderOf } from './holder-of.js';
 import { LoopTurns } from './loop-turns.js';
 import { ReadLease, SMALL_READ_BYTES } from './read-lease.js';
-import type { AnswerChannel } from './requests.js';
+import type { Exchange } from './requests.js';
 
 /** Maximum number of waiting calls of one tenant. */
 const MAX_WAITING = 64;
@@ -40,17 +42,14 @@ export class ReadMemoryPool {
   }
 
   /**
-   * A call keeps its memory until `response` is closed or `release` is called.
-   * @param holder whose turns of the event loop the call takes
-   * @param isStrict the call fails with `unavailable` if it gets no memory; otherwise it answers with what it has
+   * The memory of one call. It keeps its memory until the reply is closed or `release` is called.
+   * @param access a call that reads fails with `unavailable` if it gets no memory; others answer with what they have
    */
-  leaseFor(
-    tenantId: string,
-    response: AnswerChannel,
-    { holder, isStrict }: { holder: string; isStrict: boolean },
-  ): ReadLease {
+  leaseFor({ request, reply }: Exchange, access: 'read' | 'write'): ReadLease {
+    const { tenantId } = callerOf(request);
+    const holder = holderOf(request);
     const turn = (bytes: number): Promise<void> => this.turns.take(holder, bytes);
-    return new ReadLease(this, { tenantId, turn, response, isStrict });
+    return new ReadLease(this, { tenantId, turn, response: reply.raw, isStrict: access === 'read' });
   }
 
   /**

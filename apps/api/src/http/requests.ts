@@ -47,6 +47,12 @@ export interface CallReply {
   readonly raw: AnswerChannel;
 }
 
+/** A request and the reply to it, in any protocol. */
+export interface Exchange {
+  readonly request: CallRequest;
+  readonly reply: CallReply;
+}
+
 /** A request of HTTP and the reply to it. */
 export interface HttpExchange {
   readonly request: FastifyRequest;

@@ -2,7 +2,7 @@ import { type StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { gauge, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { holderOf } from '../http/body-reader.js';
+import { holderOf } from '../http/holder-of.js';
 import { LoopTurns } from '../http/loop-turns.js';
 import { type CallRequest, logContextOf } from '../http/requests.js';
 import { StreamMemory } from './stream-memory.js';

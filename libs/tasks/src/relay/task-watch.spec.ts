@@ -104,13 +104,17 @@ describe('TaskWatch', () => {
     expect([(await never).done, log.held]).toEqual([true, 0]);
   });
 
-  it('gives each reader an array of its own, which the reader may empty', async () => {
+  it('gives the readers of one page an array each, which the reader may empty', async () => {
     log.add(TASK_STATE_WORKING, TASK_STATE_COMPLETED);
-    const read = async (): Promise<WatchedEvent[]> => {
-      const { value } = await watchFrom(0, 2).events().next();
-      return (value ?? []).splice(0);
-    };
-    expect([await read(), await read()].map(({ length }) => length)).toEqual([2, 2]);
+    const page = await log.read({}, 0, new AbortController().signal);
+    jest.spyOn(log, 'read').mockResolvedValue(page);
+    const taken: WatchedEvent[][] = [];
+    for (const watch of [watchFrom(0, 2), watchFrom(0, 2)]) {
+      const { value } = (await watch.events().next()) as { value: WatchedEvent[] };
+      taken.push(value.splice(0));
+    }
+    expect(taken).toEqual([page.events, page.events]);
+    expect(page.events).toHaveLength(2);
   });
 
   it('gives all readers of a signal the same event, and parses it when one asks', async () => {

@@ -3,11 +3,10 @@ import { callerOf } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import { traceparent } from '../../core/call-headers.js';
-import type { Exchange, RequestContext } from '../../core/call-resolver.js';
+import type { RequestContext } from '../../core/call-resolver.js';
 import { CallRunner } from '../../core/call-runner.js';
-import { holderOf } from '../../http/body-reader.js';
 import { ReadMemoryPool } from '../../http/read-memory-pool.js';
-import { logContextOf } from '../../http/requests.js';
+import { type Exchange, logContextOf } from '../../http/requests.js';
 
 /** Clients of this profile choose ids for their tasks. Their ids name a task here too. */
 const PROFILE = 'arbiter';
@@ -25,7 +24,8 @@ export class TaskCallResolver {
    * The context of a call about a task of any agent of the tenant. Throws `task-not-found` for an unknown id or another
    * tenant's.
    */
-  async resolve(operation: OperationName, id: string, { request, reply }: Exchange): Promise<RequestContext> {
+  async resolve(operation: OperationName, id: string, exchange: Exchange): Promise<RequestContext> {
+    const { request } = exchange;
     const { tenantId, principal, scopes, agents } = callerOf(request);
     const { access } = OPERATIONS[operation];
     logContextOf(request).taskId = id;
@@ -47,10 +47,7 @@ export class TaskCallResolver {
       version: '1.0',
       extensions: [],
       traceparent: traceparent(request),
-      memory: this.memory.leaseFor(tenantId, reply.raw, {
-        holder: holderOf(request),
-        isStrict: access === 'read',
-      }),
+      memory: this.memory.leaseFor(exchange, access),
     };
   }
 
