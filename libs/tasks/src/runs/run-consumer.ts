@@ -8,7 +8,8 @@ import { ActiveRuns } from './active-runs.js';
 import { WorkerIdentity } from './worker-identity.js';
 import { Quarantine } from './quarantine.js';
 import { ReservedSlots } from './reserved-slots.js';
-import { RunExecutor, unlessCutOff } from './run-executor.js';
+import { RunExecutor } from './run-executor.js';
+import { unlessCutOff } from './run-signals.js';
 
 /** Takes runs from the queue, and those that are claimed for this worker, while it lives. */
 @Injectable()

@@ -18,7 +18,7 @@ import {
   Metrics,
   type Span,
   traceIdsOf,
-  type Tracer,
+  within,
   Tracing,
 } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -45,6 +45,8 @@ import { restoreArtifact } from './restore-artifact.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { TurnOutput } from './turn-output.js';
 import type { RunCallRecords } from './call-records.js';
+import { eitherOf, stoppedBy, unlessCutOff } from './run-signals.js';
+import { startRunSpan } from './run-span.js';
 import { PinnedAgents } from './pinned-agents.js';
 import { TurnBuilder } from './turn-builder.js';
 
@@ -190,7 +192,7 @@ export class RunExecutor {
       if (run.attempt === 1) this.starts.observe({}, run.waitedSeconds, run.traceparent);
       this.claims.inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
       const startedAt = performance.now();
-      if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run, receivedAt);
+      if (this.tracing.tracer) span = startRunSpan(this.tracing.tracer, run, receivedAt);
       ({ traceparent } = run);
       const ended = await this.runTurn(run, log, span);
       const outcome = ended ? taskStateToJSON(ended.state) : 'TURN_GOES_ON';
@@ -362,7 +364,7 @@ export class RunExecutor {
       await noted;
       // A runtime that does not end must not block the worker.
       const windUp = outputs.return().catch(() => undefined);
-      if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
+      if (signal.aborted) await within(windUp, WIND_UP_MS);
     }
   }
 
@@ -453,98 +455,8 @@ export class RunExecutor {
   }
 }
 
-/**
- * The span of one attempt of a run, which the run's own work then belongs to. Before it those of its wait for a worker, and of its
- * claim. They belong to the trace that is stored with the run: so do those of every attempt, on whichever worker.
- */
-function startSpan(tracer: Tracer, run: ClaimedRun, receivedAt: number): Span {
-  const { tenantId, taskId, runId, attempt, agentId, waitedSeconds, snapshot } = run;
-  const parent = run.traceparent ?? undefined;
-  const ids = { 'baton.tenant.id': tenantId, 'baton.task.id': taskId, 'baton.run.id': runId };
-  const span = tracer.start('invoke_agent', parent, {
-    attributes: {
-      ...ids,
-      'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.agent.id': agentId,
-      'gen_ai.conversation.id': snapshot.task.contextId,
-      'baton.run.attempt': attempt,
-    },
-  });
-  run.traceparent = span.traceparent;
-  tracer
-    .start('claim run', parent ?? span.traceparent, {
-      kind: 'client',
-      startTime: receivedAt,
-      attributes: ids,
-    })
-    .end();
-  if (attempt === 1) {
-    const startTime = Date.now() - waitedSeconds * 1000;
-    const attributes = {
-      ...ids,
-      'messaging.operation.name': 'receive',
-      'messaging.destination.name': 'runs',
-    };
-    // In the run's trace, or in a new trace of the run.
-    const kind = 'consumer';
-    tracer.start('receive runs', parent ?? span.traceparent, { kind, startTime, attributes }).end();
-  }
-  return span;
-}
-
 /** The error and its causes, for the run's record. */
 function messageWithCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
-}
-
-/** The result of `work`. Rejects when `cutOff` aborts; `late` then gets what comes after that. */
-export function unlessCutOff<T>(
-  work: Promise<T>,
-  cutOff: AbortSignal,
-  late: (result: T) => void,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => {
-      reject(cutOff.reason as Error);
-      work.then(late, () => undefined);
-    };
-    if (cutOff.aborted) giveUp();
-    else cutOff.addEventListener('abort', giveUp, { once: true });
-    work.then(resolve, reject).finally(() => cutOff.removeEventListener('abort', giveUp));
-  });
-}
-
-const timeout = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
-
-/**
- * Aborts with either signal of a run. `AbortSignal.any` does so with weak references, which take several times as long to make;
- * these signals last no longer than the run.
- */
-function eitherOf(...signals: AbortSignal[]): AbortSignal {
-  const either = new AbortController();
-  for (const signal of signals) {
-    const abort = (): void => either.abort(signal.reason);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  }
-  return either.signal;
-}
-
-/** Waits for one output of a runtime after the other. Rejects as soon as the run is stopped. */
-function stoppedBy(signal: AbortSignal): <T>(next: Promise<T>) => Promise<T> {
-  let stop: (reason: Error) => void = () => undefined;
-  const reasonOfStop = (): Error =>
-    signal.reason instanceof TurnFailure ? signal.reason : new AppendRefused('the run was stopped');
-  // One listener for all outputs: one for each costs more than the output.
-  signal.addEventListener('abort', () => stop(reasonOfStop()), { once: true });
-  return (next) =>
-    new Promise((resolve, reject) => {
-      stop = reject;
-      next.then(resolve, reject);
-      if (signal.aborted) reject(reasonOfStop());
-    });
 }
