@@ -37,8 +37,11 @@ export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {
   return (await call).data as T;
 }
 
-/** Maximum number of entries of a page. */
+/** Maximum number of entries of a page: what the API allows. */
 const MAX_PAGE = 100;
+
+/** Maximum number of entries of a command's list, which is in memory as a whole. It takes a hundred calls of the API. */
+export const MAX_LISTED = 100 * MAX_PAGE;
 
 /**
  * The entries of a list, page by page: `listAll((query) => api.GET('/v1/agents', { params: { query } }), (page) => page.agents)`.

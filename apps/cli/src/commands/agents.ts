@@ -6,7 +6,7 @@ import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withOperatorOptions } from '../operator/operator-api.js';
 import type { ServerOptions } from '../api.js';
 import { UsageError } from '../usage-error.js';
-import { parseCount } from './options.js';
+import { parseCount } from '../options.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 type OperatorCommands = typeof operatorCommands;

@@ -8,14 +8,13 @@ import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTimeText, oneLine, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { findTarget, type ServerOptions, tenantApi } from '../api.js';
-import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
+import { findTarget, MAX_LISTED, type ServerOptions } from '../api.js';
+import { taskRecord, tasksClient } from '../tasks/tasks-client.js';
 import { UsageError } from '../usage-error.js';
 import { jsonOption } from '../json-option.js';
-import { parseCount } from './options.js';
+import { parseCount } from '../options.js';
 
 const TITLES = ['task', 'call', 'tool', 'input', 'what is asked', 'since', 'expires', 'agents'];
-const MAX_LISTED = 10_000;
 
 interface AnswerOptions extends ServerOptions {
   call?: string[];
@@ -50,7 +49,7 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
 }
 
 async function list(cli: Cli, options: ServerOptions & { limit: string }): Promise<void> {
-  const client = new TasksClient(tenantApi(cli, options));
+  const client = tasksClient(cli, options);
   const waiting = await client.list(
     { state: 'input-required' },
     parseCount('--limit', options.limit, MAX_LISTED),
@@ -96,7 +95,7 @@ function inputOf({ input, question }: TenantSchemas['Approval']): string {
 
 /** Sends the answer and does not wait for the outcome. */
 async function decide(cli: Cli, taskId: string, approved: boolean, options: AnswerOptions): Promise<void> {
-  const client = new TasksClient(tenantApi(cli, options));
+  const client = tasksClient(cli, options);
   const found = await client.get(taskId);
   const calls = callsOf(found, options.call);
   const { reason } = options;

@@ -1,9 +1,10 @@
 import type { TenantSchemas } from '@baton/contract';
 import { AUDIT_ACTIONS } from '@baton/database';
 import type { Command } from 'commander';
-import { listAll, type TargetOptions, tenantApi } from '../api.js';
+import { listAll, MAX_LISTED, type TargetOptions, tenantApi } from '../api.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { UsageError } from '../usage-error.js';
+import { parseCount } from '../options.js';
 import { formatTime, printValue, printTable } from '../output.js';
 import { withOperatorApi } from '../operator/operator-api.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
@@ -11,7 +12,6 @@ import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 const TITLES = ['time', 'action', 'target', 'who', 'from', 'outcome'];
 const NONE = 'There are no such records.';
 const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 10_000;
 
 interface AuditOptions extends TargetOptions, JsonOption {
   tenant?: string;
@@ -35,7 +35,7 @@ export function addAuditCommand(program: Command, cli: Cli): void {
     .option('--action <action>', 'only this action, such as token.create, or all of token')
     .option('--from <time>', 'only since this time, such as 2026-12-31T08:00:00Z')
     .option('--until <time>', 'only before this time')
-    .option('--limit <number>', `maximum number of records, up to ${MAX_LIMIT}`, String(DEFAULT_LIMIT))
+    .option('--limit <number>', `maximum number of records, up to ${MAX_LISTED}`, String(DEFAULT_LIMIT))
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
     .option('--lines', 'print JSON lines: one record per line')
@@ -73,10 +73,7 @@ function ownRecords(cli: Cli, options: AuditOptions, filter: object, limit: numb
 }
 
 function readOptions({ action, from, until, limit }: AuditOptions) {
-  const count = /^\d{1,5}$/.test(limit) ? Number(limit) : 0;
-  if (count < 1 || count > MAX_LIMIT) {
-    throw new UsageError(`--limit: "${limit}" is not a whole number from 1 to ${MAX_LIMIT}.`);
-  }
+  const count = parseCount('--limit', limit, MAX_LISTED);
   const known = Object.keys(AUDIT_ACTIONS);
   if (action !== undefined && !known.some((each) => each === action || each.startsWith(`${action}.`))) {
     throw new UsageError(`--action: there is no action "${action}": choose from ${known.join(', ')}.`);

@@ -6,7 +6,7 @@ import { type Cli, JSON_OPTION } from '../cli.js';
 import { formatTime, oneLine, printFields, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { UsageError } from '../usage-error.js';
-import { parseCount, sinceOf } from './options.js';
+import { parseCount, sinceOf } from '../options.js';
 
 const ACTIONS = ['cancel', 'resume', 'continue', 'send-again', 'delete'] as const;
 const TITLES = ['id', 'action', 'state', 'found', 'done', 'skipped', 'failed', 'begun'];

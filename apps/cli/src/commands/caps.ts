@@ -6,7 +6,7 @@ import { type OperatorOptions, withOperatorApi, withOperatorOptions } from '../o
 import { type Terminal, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { UsageError } from '../usage-error.js';
-import { choice } from './options.js';
+import { choice } from '../options.js';
 
 type Cap = TenantSchemas['SpendingCap'];
 type Period = Cap['period'];

@@ -11,7 +11,7 @@ import {
 } from '../operator/operator-api.js';
 import { printed } from '../operator/printed.js';
 import { formatTime, printValue, printTable } from '../output.js';
-import { choice } from './options.js';
+import { choice } from '../options.js';
 import { parseExpiry } from './tokens.js';
 
 const TITLES = ['prefix', 'name', 'role', 'expires', 'state', 'created', 'id'];

@@ -5,7 +5,7 @@ import type { Cli } from '../cli.js';
 import { type OperatorOptions, withOperatorApi, withOperatorOptions } from '../operator/operator-api.js';
 import { printed } from '../operator/printed.js';
 import { printTable, printValue } from '../output.js';
-import { choice, parseCount, sinceOf } from './options.js';
+import { choice, parseCount, sinceOf } from '../options.js';
 
 type ReportedTenant = OperatorSchemas['TenantRow'];
 

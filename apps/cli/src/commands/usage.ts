@@ -5,7 +5,7 @@ import { printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { answerOf, type TargetOptions, tenantApi } from '../api.js';
 import { TasksClient } from '../tasks/tasks-client.js';
-import { choice, sinceOf } from './options.js';
+import { choice, sinceOf } from '../options.js';
 
 interface UsageOptions extends TargetOptions, JsonOption {
   by: TenantSchemas['Usage']['by'];

@@ -5,7 +5,7 @@ import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { parseCount } from './options.js';
+import { parseCount } from '../options.js';
 import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];

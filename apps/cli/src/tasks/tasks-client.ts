@@ -1,8 +1,9 @@
 import { stateNamed, StreamResponse, TaskState } from '@baton/a2a';
 import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { answerOf, listAll, type TenantApi } from '../api.js';
+import { answerOf, listAll, type ServerOptions, type TenantApi, tenantApi } from '../api.js';
 import type { NumberedEvent } from '../call/agent-client.js';
+import type { Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { RefusedError } from '../refused-error.js';
@@ -151,6 +152,10 @@ export class TasksClient {
     return new Map(agents.map(({ id, slug }) => [id ?? slug, slug]));
   }
 }
+
+/** The tasks at the server that the options name, as their token sees them. */
+export const tasksClient = (cli: Cli, options: ServerOptions): TasksClient =>
+  new TasksClient(tenantApi(cli, options));
 
 /** A record of a task as data. `request_id` is its old name for the id of the task. */
 export const taskRecord = <Record extends { task_id: string }>(record: Record) => ({

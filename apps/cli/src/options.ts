@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { UsageError } from '../usage-error.js';
+import { UsageError } from './usage-error.js';
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
