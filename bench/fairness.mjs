@@ -1,5 +1,5 @@
 // npm run bench:fairness: how a flood of one tenant delays a single task of another.
-// Two API and two worker processes with their own services. DRIVER (redis or postgres), CONCURRENCY of a worker
+// APIS (2) API and two worker processes with their own services. DRIVER (redis or postgres), CONCURRENCY of a worker
 // (10), FLOOD tasks (10000), DELAYS of the flood's runs in ms (10,200,1000), PROBES per phase (40), SECONDS of the
 // phases of throughput (15), PHASES (probe,long,weights,many,alone), LONG tasks of 60 s (500), DIST of another build to measure.
 import { cpus } from 'node:os';
@@ -9,6 +9,7 @@ import { quantile } from './load.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const DRIVER = process.env.DRIVER ?? 'redis';
+const APIS = number('APIS', 2);
 const CONCURRENCY = number('CONCURRENCY', 10);
 const FLOOD = number('FLOOD', 10_000);
 const DELAYS = (process.env.DELAYS ?? '10,200,1000').split(',').map(Number);
@@ -23,7 +24,7 @@ const CALLERS = 32;
 async function flood({ targets }, count, delayMs) {
   let left = count;
   const caller = async (_, i) => {
-    while (left-- > 0) await targets[i % 2].submit('flood', { echo: { delayMs } });
+    while (left-- > 0) await targets[i % APIS].submit('flood', { echo: { delayMs } });
   };
   await Promise.all(Array.from({ length: CALLERS }, caller));
 }
@@ -37,7 +38,7 @@ async function probe({ id, targets }, count, pauseMs) {
   const [{ now }] = await cluster.query('SELECT now()');
   for (let i = 0; i < count; i++) {
     const start = performance.now();
-    await targets[i % 2].send('probe');
+    await targets[i % APIS].send('probe');
     wholes.push(performance.now() - start);
     await sleep(pauseMs * (0.5 + Math.random()));
   }
@@ -86,7 +87,7 @@ const rows = {};
 const cluster = await startCluster({
   dist: process.env.DIST,
   driver: DRIVER,
-  apis: 2,
+  apis: APIS,
   workers: 2,
   env: { WORKER_CONCURRENCY: String(CONCURRENCY) },
 });

@@ -22,6 +22,7 @@ import { FLOOD_ATTACKS } from './attacks/floods.mjs';
 import { HTTP_ATTACKS } from './attacks/http.mjs';
 import { HTTP2_ATTACKS } from './attacks/http2.mjs';
 import { MACHINE_LOADS } from './attacks/machine.mjs';
+import { MIXED_ATTACKS } from './attacks/mixes.mjs';
 import { NAME_ATTACKS } from './attacks/names.mjs';
 import { startPeer } from './attacks/peer.mjs';
 import { PEER_ATTACKS } from './attacks/peers.mjs';
@@ -64,6 +65,7 @@ const ATTACKS = {
   ...HTTP2_ATTACKS,
   ...READ_ATTACKS,
   ...FLOOD_ATTACKS,
+  ...MIXED_ATTACKS,
 };
 
 /** Figures of the neighbour while `work` goes on, and the CPU that each process takes, in percent of a core. */

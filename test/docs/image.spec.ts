@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { ALLOCATOR } from '../../apps/local/src/app-processes.js';
 
 const ROOT = join(__dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -35,6 +36,17 @@ describe('the image', () => {
     const last = stages.at(-1)!;
     expect([...copied(last, true), ...copied(last, false)].sort()).toEqual(
       ['/app/node_modules', '/app/dist', 'package.json', 'prisma'].sort(),
+    );
+  });
+
+  it('sets the allocator as `npm start` does', () => {
+    const variables = stages
+      .at(-1)!
+      .filter((line) => line.startsWith('ENV '))
+      .join(' ')
+      .split(' ');
+    expect(variables).toEqual(
+      expect.arrayContaining(Object.entries(ALLOCATOR).map((each) => each.join('='))),
     );
   });
 

@@ -154,7 +154,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       const finished = new Promise<void>((resolve) => (finish = resolve));
       const others = new Inbox<RunJob>();
       const consumer = one.consumeRuns(2, async (job) => others.push(job));
-      const begin = (run = finished): boolean => consumer.tryStart(() => run);
+      const begin = (run = finished): boolean => consumer.tryStart(someRun(), () => run);
       try {
         expect(begin()).toBe(true);
         consumer.pause();
@@ -185,22 +185,55 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       });
       const [first, second, third, only, last] = Array.from({ length: 5 }, () => someRun());
       try {
-        consumer.reserve(1);
+        consumer.reserve(1, 4);
         await one.enqueueNewRuns([first!, second!, third!]);
         await inbox.reach(2);
         // What the worker is told of without the queue finds no slot either.
-        expect(consumer.tryStart(async () => undefined)).toBe(false);
+        expect(consumer.tryStart(someRun(), async () => undefined)).toBe(false);
         await one.enqueueNewRuns([{ ...only!, mayUseReserved: true }]);
         expect(await inbox.reach(3)).toEqual([first, second, only]);
-        expect(consumer.tryStart(async () => undefined, true)).toBe(false);
+        expect(consumer.tryStart({ ...someRun(), mayUseReserved: true }, async () => undefined)).toBe(false);
         // Of the two that wait, the only run of its tenant goes first.
         await one.enqueueRuns([{ ...last!, mayUseReserved: true }]);
         finish.shift()?.();
         expect((await inbox.reach(4)).at(-1)).toEqual(last);
         // The slot of that one is for an ordinary run when none is reserved any more.
-        consumer.reserve(0);
+        consumer.reserve(0, 4);
         finish.shift()?.();
         expect((await inbox.reach(5)).at(-1)).toEqual(third);
+      } finally {
+        while (finish.length > 0) finish.shift()?.();
+        void consumer.close();
+      }
+    });
+
+    it('gives no reserved slot to a tenant that has many runs in the worker, whatever its runs may use', async () => {
+      const [flood, other] = [someRun().tenantId, crypto.randomUUID()];
+      const ofFlood = Array.from({ length: 5 }, () => ({ ...someRun(), tenantId: flood }));
+      const only = { ...someRun(), tenantId: other, mayUseReserved: true };
+      const inbox = new Inbox<RunJob>();
+      const finish: (() => void)[] = [];
+      const consumer = one.consumeRuns(4, async (job, claimed) => {
+        inbox.push(job);
+        claimed();
+        await new Promise<void>((resolve) => finish.push(resolve));
+      });
+      try {
+        consumer.reserve(2, 2);
+        await one.enqueueRuns(ofFlood.slice(0, 2));
+        await inbox.reach(2);
+        // Two APIs have each taken one of these for the first run of its tenant.
+        const late = ofFlood.slice(2, 4).map((run) => ({ ...run, mayUseReserved: true }));
+        await one.enqueueRuns(late);
+        expect(consumer.tryStart({ ...late[0]!, tenantId: flood }, async () => undefined)).toBe(false);
+        // The reserved slots are there for others.
+        await one.enqueueRuns([only]);
+        expect((await inbox.reach(3)).at(-1)?.runId).toBe(only.runId);
+        // The runs of the flood come when ordinary slots are free, the ones that wait longest first.
+        await one.enqueueRuns([ofFlood[4]!]);
+        finish.splice(0).forEach((end) => end());
+        const after = (await inbox.reach(5)).slice(3).map(({ runId }) => runId);
+        expect(after.sort()).toEqual(late.map(({ runId }) => runId).sort());
       } finally {
         while (finish.length > 0) finish.shift()?.();
         void consumer.close();

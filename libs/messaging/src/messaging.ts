@@ -114,12 +114,14 @@ export interface Consumer {
 export interface RunConsumption extends Consumer {
   /**
    * Execute a run that did not come by the queue, in one of the slots of this consumer.
-   * @param mayUseReserved as in `RunJob`
    * @returns false: no slot is free for it, or the consumer takes no runs now
    */
-  tryStart(execute: () => Promise<void>, mayUseReserved?: boolean): boolean;
-  /** Keep this many slots free from now on for runs that may use them (`RunJob.mayUseReserved`). At first none. */
-  reserve(slots: number): void;
+  tryStart(run: Pick<RunJob, 'tenantId' | 'mayUseReserved'>, execute: () => Promise<void>): boolean;
+  /**
+   * Keep this many slots free from now on for runs that may use them (`RunJob.mayUseReserved`). At first none.
+   * @param perTenant a tenant with so many runs in this consumer gets no further one of these slots
+   */
+  reserve(slots: number, perTenant: number): void;
 }
 
 /**

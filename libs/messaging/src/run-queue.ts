@@ -4,7 +4,7 @@ import { JobQueue, type Pace, type QueueDriver } from './job-queue.js';
 import { decodeJob } from './jobs.js';
 import type { Consumer, RunJob } from './messaging.js';
 import type { QuietLog } from './quiet-log.js';
-import type { RunSlots } from './run-slots.js';
+import type { RunSlots, RunSource } from './run-slots.js';
 
 /**
  * The job of a run whose worker died before the claim is delivered again within eight seconds. The job of a claimed run is
@@ -41,12 +41,20 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
     return this.addJobs(shareOut(runs));
   }
 
+  /** Puts runs at the head of this queue, for which a worker has no slot: none that came after them is before them. */
+  giveBack(runs: readonly RunJob[]): Promise<void> {
+    return this.addJobs([givenBack(runs)]);
+  }
+
   /** Takes runs for free slots from now on. */
-  consume(slots: RunSlots, mayUseReserved: boolean): Consumer & { isPaused(): boolean } {
-    const giveBack = (rest: readonly RunJob[]): Promise<void> => this.addJobs([givenBack(rest)]);
+  consume(
+    slots: RunSlots,
+    rights: Pick<RunSource, 'mayUseReserved' | 'giveToOrdinary'>,
+  ): Consumer & { isPaused(): boolean } {
+    const source: RunSource = { ...rights, giveBack: (runs) => this.giveBack(runs) };
     return this.open(Math.min(slots.count, MAX_DELIVERIES), ({ name, data }) => {
       const runs = name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)];
-      return slots.deliver(runs, mayUseReserved, giveBack);
+      return slots.deliver(runs, source);
     });
   }
 
@@ -75,7 +83,6 @@ const sharedEntry = (runs: readonly RunJob[]): NewJob => ({
   opts: { jobId: `${runs.length}x${randomUUID()}` },
 });
 
-/** Runs that no slot was free for. They go to the head of the queue: nothing that came after them goes first. */
 const givenBack = (runs: readonly RunJob[]): NewJob => {
   const { opts, ...entry } = sharedEntry(runs);
   return { ...entry, opts: { ...opts, lifo: true } };

@@ -42,14 +42,17 @@ export class RunQueues<B extends IQueueBackend, C> {
   consume(concurrency: number, execute: RunHandler): RunConsumption {
     const slots = new RunSlots(concurrency, execute, this.log);
     this.slots.add(slots);
-    const consumers = [this.ordinary.consume(slots, false), this.reserved.consume(slots, true)];
+    const giveToOrdinary = (runs: readonly RunJob[]): Promise<void> => this.ordinary.giveBack(runs);
+    const consumers = [
+      this.ordinary.consume(slots, { mayUseReserved: false, giveToOrdinary }),
+      this.reserved.consume(slots, { mayUseReserved: true, giveToOrdinary }),
+    ];
     const [first] = consumers;
     return {
       pause: () => consumers.forEach((consumer) => consumer.pause()),
       resume: () => consumers.forEach((consumer) => consumer.resume()),
-      tryStart: (run, mayUseReserved = false) =>
-        first?.isPaused() === false && slots.tryStart(run, mayUseReserved),
-      reserve: (count) => slots.reserve(count),
+      tryStart: (run, execute) => first?.isPaused() === false && slots.tryStart(run, execute),
+      reserve: (count, perTenant) => slots.reserve(count, perTenant),
       close: async () => {
         slots.close();
         await Promise.all(consumers.map((consumer) => consumer.close()));

@@ -143,7 +143,9 @@ describe('eager start of a run', () => {
     const receive = async (workerId: string) => {
       const eager = await informed(['one']);
       [isFree, begun] = [true, []];
-      const slots = { tryStart: (start: () => Promise<void>) => isFree && (void start(), true) };
+      const slots = {
+        tryStart: (_: unknown, start: () => Promise<void>) => isFree && (void start(), true),
+      };
       const execute = async ({ runId }: EagerRun, json?: string) => void begun.push(`${runId} ${json}`);
       void eager.receive(workerId, slots, execute);
       return eager;

@@ -94,7 +94,7 @@ export class EagerStart {
       const json = this.seal.open(workerId, run);
       if (json !== undefined && this.isRepeated(run)) return;
       // Two API processes may have taken the same free slot.
-      if (!slots.tryStart(() => execute(run, json), run.mayUseReserved)) void this.requeue(run);
+      if (!slots.tryStart(run, () => execute(run, json))) void this.requeue(run);
     });
   }
 

@@ -41,10 +41,19 @@ describe('the reserved slots of a worker', () => {
     );
   });
 
+  it('are for a tenant that has few runs in the worker, more of them where more slots are reserved', () => {
+    const perTenant = (workerConcurrency: number): number[] => {
+      const heard: number[] = [];
+      slotsOf(workerConcurrency).onChange((reserve) => heard.push(reserve.perTenant));
+      return heard;
+    };
+    expect([4, 20, 100, 1000].flatMap(perTenant)).toEqual([2, 2, 6, 8]);
+  });
+
   it('change when workers come and go', () => {
     const slots = slotsOf(2);
     const heard: number[] = [];
-    slots.onChange((count) => heard.push(count));
+    slots.onChange((reserve) => heard.push(reserve.slots));
     slots.shareWith({ otherSlots: 2, elderSlots: 0 });
     slots.shareWith({ otherSlots: 4, elderSlots: 0 });
     slots.shareWith({ otherSlots: 0, elderSlots: 0 });

@@ -1,6 +1,21 @@
 import { Environment } from '@baton/config';
 import type { WorkerRank } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { isDeepStrictEqual } from 'node:util';
+import { reserveUpTo } from '../dispatch/dispatch-slots.js';
+
+/** The slots of a worker that stay free. */
+export interface WorkerReserve {
+  slots: number;
+  /** A tenant with so many runs in the worker gets no further one of the slots. */
+  perTenant: number;
+}
+
+/**
+ * A run that has just ended holds its slot for some milliseconds more. A tenant that sends one task after another may so have twice as
+ * many runs in a worker as are in flight.
+ */
+const STILL_ENDING = 2;
 
 /** With fewer slots in total, none is reserved: one of three would be too much of the capacity. */
 const LEAST_SLOTS = 4;
@@ -13,9 +28,9 @@ const LEAST_SLOTS = 4;
 export class ReservedSlots {
   private readonly percent: number;
   private readonly own: number;
-  private listener: ((count: number) => void) | undefined;
+  private listener: ((reserve: WorkerReserve) => void) | undefined;
   /** Until the first heartbeat, as if this worker were alone. */
-  private current: number;
+  private current: WorkerReserve;
 
   constructor({ reservedSlotsPercent, workerConcurrency }: Environment) {
     this.percent = reservedSlotsPercent;
@@ -24,29 +39,32 @@ export class ReservedSlots {
   }
 
   get count(): number {
-    return this.current;
+    return this.current.slots;
   }
 
-  /** Set the one listener. It is called with the present number at once, and then on every change. */
-  onChange(listener: (count: number) => void): void {
+  /** Set the one listener. It is called with the present reserve at once, and then on every change. */
+  onChange(listener: (reserve: WorkerReserve) => void): void {
     this.listener = listener;
     listener(this.current);
   }
 
   /** Compute the share of this worker again. */
   shareWith(others: Pick<WorkerRank, 'otherSlots' | 'elderSlots'>): void {
-    const count = this.shareOf(others);
-    if (count === this.current) return;
-    this.current = count;
-    this.listener?.(count);
+    const reserve = this.shareOf(others);
+    if (isDeepStrictEqual(reserve, this.current)) return;
+    this.current = reserve;
+    this.listener?.(reserve);
   }
 
   /** The shares of all workers add up to the reserve. The eldest has the first reserved slot. */
-  private shareOf({ otherSlots, elderSlots }: Pick<WorkerRank, 'otherSlots' | 'elderSlots'>): number {
+  private shareOf({ otherSlots, elderSlots }: Pick<WorkerRank, 'otherSlots' | 'elderSlots'>): WorkerReserve {
     const all = this.own + otherSlots;
-    if (this.percent === 0 || all < LEAST_SLOTS) return 0;
-    const reserve = Math.max(1, Math.floor((all * this.percent) / 100));
-    const upTo = (slots: number): number => Math.ceil((reserve * slots) / all);
-    return upTo(elderSlots + this.own) - upTo(elderSlots);
+    const isNone = this.percent === 0 || all < LEAST_SLOTS;
+    const reservedSlots = isNone ? 0 : Math.max(1, Math.floor((all * this.percent) / 100));
+    const upTo = (slots: number): number => Math.ceil((reservedSlots * slots) / all);
+    return {
+      slots: upTo(elderSlots + this.own) - upTo(elderSlots),
+      perTenant: STILL_ENDING * reserveUpTo({ reservedSlots }),
+    };
   }
 }

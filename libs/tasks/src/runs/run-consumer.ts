@@ -34,7 +34,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     const { workerConcurrency } = this.environment;
     const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
     this.consumer = consumer;
-    this.reserved.onChange((count) => consumer.reserve(count));
+    this.reserved.onChange(({ slots, perTenant }) => consumer.reserve(slots, perTenant));
     this.unsubscribe = this.eager.receive(this.worker.id, consumer, (run, json) =>
       this.executor.executeEager(run, json),
     );
