@@ -160,7 +160,7 @@ describeConsole('the page of a task', () => {
     await page.evaluate(COUNTED);
     await page.getByRole('button', { name: 'Cancel the task' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('It cannot go on afterwards').waitFor();
+    await dialog.getByText('It cannot continue afterwards').waitFor();
     await baton.expectAccessible(page);
     await dialog.getByRole('button', { name: 'Keep it running' }).click();
     await dialog.waitFor({ state: 'detached' });

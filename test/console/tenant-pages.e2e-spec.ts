@@ -135,7 +135,7 @@ describeConsole('the pages of a tenant', () => {
         await dialog(page).getByLabel('Server').fill('');
         await baton.expectAccessible(page);
         await dialog(page).getByRole('button', { name: 'Sign in' }).click();
-        const link = dialog(page).getByRole('link', { name: 'Go on with the sign-in' });
+        const link = dialog(page).getByRole('link', { name: 'Continue with the sign-in' });
         await link.waitFor();
         await baton.expectAccessibleInBothSchemes(page);
         expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
@@ -180,7 +180,7 @@ describeConsole('the pages of a tenant', () => {
     expect((await whoami()).status).toBe(401);
     expect((await whoami(next!)).status).toBe(200);
     await page.getByRole('button', { name: 'Revoke for the shop' }).click();
-    await dialog(page).getByText('are refused at once').waitFor();
+    await dialog(page).getByText('are refused immediately').waitFor();
     await dialog(page).getByRole('button', { name: 'Revoke' }).click();
     await row(page, 'for the shop').getByText('revoked').waitFor();
     expect((await whoami(next!)).status).toBe(401);

@@ -148,7 +148,7 @@ export function describeArbiterStreams(api: Contract): void {
     api.expectGolden('canceled-stream', ends[0]!);
   });
 
-  it('A-41 `tasks/resubscribe` replays the stored log, then goes on live to the end', async () => {
+  it('A-41 `tasks/resubscribe` replays the stored log, then continues live to the end', async () => {
     let again: Promise<Answer> | undefined;
     const first = await atWork(async (id) => {
       await new Promise<void>((live) => {

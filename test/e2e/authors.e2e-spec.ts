@@ -161,7 +161,7 @@ describe("the author's loop", () => {
 
   it('tells file and line of a mistake, and goes on with the old code until it is mended', async () => {
     await save('export default class {}\n\nconst broken = {{;\n', `${module}:3: could not be loaded`);
-    await local.printed('Agent hello goes on with the code before this change.');
+    await local.printed('Agent hello keeps the code before this change.');
     expect(await ask('hi')).toContain('second');
     await save(
       'const nothing: any = undefined;\n\nnothing.boom();\nexport default {};\n',

@@ -110,7 +110,7 @@ describe('code that changes while its tasks run', () => {
     expect(await stack.baton('tasks', 'list', '--parked', ...server)).toMatch(
       new RegExp(`${id} +changing +parked .*Step "outside" is new`),
     );
-    expect(await stack.baton('tasks', 'resume', id, ...server)).toBe(`Task ${id} goes on.`);
+    expect(await stack.baton('tasks', 'resume', id, ...server)).toBe(`Task ${id} continues.`);
     await untilTask(id, (task) => task.state === 'completed');
     expect(effects()).toEqual(['one', 'after']);
   });

@@ -126,7 +126,7 @@ describe('a failed task of an agent in code', () => {
     expect(second.status.state).toBe(FAILED);
     mend('book');
     const shown = await stack.baton('tasks', 'continue', second.id as string, ...door());
-    const [, id = ''] = /goes on as task (\S+)\./.exec(shown) ?? [];
+    const [, id = ''] = /continues as task (\S+)\./.exec(shown) ?? [];
     const third = await ended(id);
     expect(saidIn(third)).toBe('one two three pay window book ask');
     expect(effects()).toEqual(['pay', 'book']);

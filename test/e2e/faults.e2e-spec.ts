@@ -81,7 +81,7 @@ describe.each(driversOf('redis'))('faults on %s', (driver) => {
     expect(retried.length).toBeGreaterThan(0);
   });
 
-  it('lets callers of a killed API go on at the other one', async () => {
+  it('lets callers of a killed API continue at the other one', async () => {
     const all = await followAll(
       () => pacerAt(1),
       () => stack.apis[0]!.kill(),

@@ -166,7 +166,7 @@ describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
     expect(effectsOf('broken')).toEqual(['one', 'two', 'back-one']);
     bank.refused.delete(two!.back);
     const shown = await stack.baton('tasks', 'continue', failed.task_id as string, ...door());
-    const [, goesOn = ''] = /goes on as task (\S+)\./.exec(shown) ?? [];
+    const [, goesOn = ''] = /continues as task (\S+)\./.exec(shown) ?? [];
     while ((await read(goesOn)).state !== 'completed') await delay(50);
     expect(effectsOf('broken')).toEqual(['one', 'two', 'back-one', 'back-two']);
     expect(bank.keysOf(one!.back).size).toBe(1);

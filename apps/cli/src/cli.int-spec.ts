@@ -336,7 +336,7 @@ describe('tokens', () => {
     expect(await json(`tokens revoke --tenant holder ${id}`)).toMatchObject(left);
     const { out, err } = await baton(`tokens revoke --tenant holder ${id}`);
     expect(out).toContain(`schedule ${spec.name}`);
-    expect(err).toBe('These go on without the token. To stop them, run the command again with --stop.');
+    expect(err).toBe('These continue without the token. To stop them, run the command again with --stop.');
     expect(await json(`tokens revoke --tenant holder ${id} --stop`)).toMatchObject({
       running: { schedules: [] },
       canceledTasks: 0,

@@ -50,7 +50,7 @@ function stopOnSignals(baton: LocalBaton): Promise<void> {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => {
         count += 1;
-        if (count === 1) say('\nStopping … (again: at once)');
+        if (count === 1) say('\nStopping … (again: immediately)');
         else {
           baton.kill();
           process.exit(1);

@@ -87,7 +87,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
       return { ...agent, code };
     } catch (error) {
       if (!(error instanceof TooLargeToKeep)) throw error;
-      const text = `The code of the agent ${slug} cannot be kept, so its tasks go on with the newest: ${error.message}`;
+      const text = `The code of the agent ${slug} cannot be kept, so its tasks continue with the newest: ${error.message}`;
       this.report('warn', text, { agent: slug });
       return agent;
     }

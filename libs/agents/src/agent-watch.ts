@@ -170,7 +170,7 @@ export class AgentWatch {
         !this.source.isForAuthors && this.runsFilesOf(slug)
           ? ' Processes that start now load the changed files.'
           : '';
-      this.options.report('info', `Agent ${slug} goes on with the code before this change.${exception}`);
+      this.options.report('info', `Agent ${slug} keeps the code before this change.${exception}`);
     }
     this.failures.set(slug, failures);
     await this.storeFailures();

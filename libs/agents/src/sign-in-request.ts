@@ -16,7 +16,7 @@ const KEY = 'sign_in';
 export function signInParts(reason: string, { link, forMs }: SignInOffer): Part[] {
   const hours = Math.round(forMs / 3_600_000);
   const text =
-    `${reason}. To sign in, open ${link} in your browser within ${hours} hours. The task then goes on by itself. ` +
+    `${reason}. To sign in, open ${link} in your browser within ${hours} hours. The task then continues by itself. ` +
     'Do not open the link for another person.';
   return [plainTextPart(text), jsonPart({ [KEY]: { url: link, reason } })];
 }

@@ -356,7 +356,7 @@ const api = group('API', {
   apiGraceMs: setting(
     milliseconds,
     5000,
-    'Maximum time for running requests to end after SIGTERM, in ms. Streams end at once; callers resume ' +
+    'Maximum time for running requests to end after SIGTERM, in ms. Streams end immediately; callers resume ' +
       'at another process.',
   ),
   consoleEnabled: setting(

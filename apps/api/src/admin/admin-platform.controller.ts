@@ -89,7 +89,7 @@ const queueAnswer = z
       .describe('Entries of the queue. Null: its server does not answer'),
     dead_letters: z.int().describe('Runs that used up their attempts and were not sent again, up to 10,000'),
     dead_pushes: z.int().describe('Push configs that were given up, up to 10,000'),
-    slots: z.int().describe('Runs that the live workers can execute at once'),
+    slots: z.int().describe('Runs that the live workers can execute at the same time'),
   })
   .meta({ id: 'Queue' });
 const operatorAnswer = z

@@ -148,7 +148,8 @@ export class AdminTenantsController {
 
   @Describe({
     id: 'deleteTenant',
-    summary: 'Deletes a tenant, and answers when everything is deleted. It goes on if the caller leaves',
+    summary:
+      'Deletes a tenant, and answers when everything is deleted. It continues if the caller disconnects',
     answer: deletedTenant,
   })
   @Delete(':tenant')

@@ -78,7 +78,7 @@ const AGENT_INPUT = {
     data: { type: 'object', description: 'Structured input, for agents that take it' },
     contextId: {
       type: 'string',
-      description: 'Of an earlier task: the agent goes on with that conversation. Left out: a new one begins',
+      description: 'Of an earlier task: the agent continues that conversation. Left out: a new one begins',
     },
     taskId: {
       type: 'string',

@@ -13,8 +13,8 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 const PAGE = 100;
 
 const INSTRUCTIONS =
-  'Each tool is an agent. A call becomes a task, which goes on if you disconnect. A call that takes long returns a taskId: ' +
-  `${TASK_STATUS} shows the task, ${TASK_CANCEL} cancels it. Send the contextId of a result to go on with a conversation.`;
+  'Each tool is an agent. A call becomes a task, which continues if you disconnect. A call that takes long returns a taskId: ' +
+  `${TASK_STATUS} shows the task, ${TASK_CANCEL} cancels it. Send the contextId of a result to continue a conversation.`;
 
 /** The methods that show what the server has: its versions and features, its tools and its resources. */
 @Injectable()

@@ -73,7 +73,7 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
 
 /** The result of a call whose task has not ended. @param why what ended the wait, as a sentence */
 export function workingResult(id: string, contextId: string, why = ''): CallToolResult {
-  const said = `${why}The task goes on. Call ${TASK_STATUS} with taskId "${id}" for its state and its result.`;
+  const said = `${why}The task continues. Call ${TASK_STATUS} with taskId "${id}" for its state and its result.`;
   const state = 'working';
   return {
     content: [text(said)],

@@ -154,7 +154,7 @@ export async function listOpenVersions(cli: Cli, name: string, options: ServerOp
   ]);
   printTable(cli.terminal, OPEN_TITLES, rows, 'The agent has no open tasks.');
   if (rows.length > 0 && !found.pinned) {
-    cli.terminal.out('They go on with the newest version: the agent does not pin its tasks.');
+    cli.terminal.out('They continue with the newest version: the agent does not pin its tasks.');
   }
 }
 

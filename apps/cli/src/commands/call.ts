@@ -27,7 +27,7 @@ export function addSendCommand(program: Command, cli: Cli): void {
     .option(...TOKEN_OPTION)
     .option('--stream', 'print each event as it arrives')
     .option('--task <id>', 'continue this task')
-    .option('--context <id>', 'go on with this conversation')
+    .option('--context <id>', 'continue this conversation')
     .option('--file <paths...>', 'attach these files')
     .option('--data <json>', 'attach this JSON object')
     .option('--metadata <json>', 'metadata of the message')

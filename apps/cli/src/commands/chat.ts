@@ -23,7 +23,7 @@ export function addChatCommand(program: Command, cli: Cli): void {
     .argument('<agent>', 'slug or id of the agent')
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
-    .option('--context <id>', 'go on with this conversation')
+    .option('--context <id>', 'continue this conversation')
     .action((agent: string, options: ChatOptions) => chat(cli, agent, options));
 }
 
@@ -50,5 +50,5 @@ async function chat({ source, terminal, stdin }: Cli, agent: string, options: Ch
     }
     if (isTyped) lines.prompt();
   }
-  if (context !== '') terminal.err(`Go on with: npx baton chat ${agent} --context ${context}`);
+  if (context !== '') terminal.err(`Continue with: npx baton chat ${agent} --context ${context}`);
 }

@@ -74,7 +74,7 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
     .action((options: OperatorOptions & { tenant?: string }) => listIssuers(cli, options));
 
   withOperatorOptions(issuers.command('remove'))
-    .description('no longer trust an issuer; its tokens are refused at once')
+    .description('no longer trust an issuer; its tokens are refused immediately')
     .argument('<id>', 'id of the issuer in the list')
     .requiredOption('--tenant <slug>', 'tenant that trusts it')
     .action((id: string, options: OperatorOptions & { tenant: string }) => removeIssuer(cli, id, options));

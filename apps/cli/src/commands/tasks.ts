@@ -64,7 +64,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .action((task: string, options: ServerOptions & { after: string }) => watchTask(cli, task, options));
   ofTask('logs', 'print the events of a task so far, with their times, and the last error of its agent')
     .option('--after <sequence>', 'start after the event with this sequence, or after this line', '0')
-    .option('-f, --follow', 'go on until the task ends')
+    .option('-f, --follow', 'continue until the task ends')
     .option('--console', "print what the agent's code has written to its console instead")
     .action((task: string, options: LogsOptions) =>
       options.console ? printTaskConsole(cli, task, options) : printTaskLog(cli, task, options),

@@ -221,7 +221,7 @@ async function revokeToken(
   if (stop) cli.terminal.err(`Canceled ${canceledTasks} tasks and paused ${pausedSchedules} schedules.`);
   printWork(cli, running);
   if (!stop && running.tasks.length + running.schedules.length > 0) {
-    cli.terminal.err('These go on without the token. To stop them, run the command again with --stop.');
+    cli.terminal.err('These continue without the token. To stop them, run the command again with --stop.');
   }
 }
 

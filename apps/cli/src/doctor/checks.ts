@@ -230,7 +230,7 @@ function checkMigrations({ migrations }: DatabaseFacts): Check {
     return fault(
       name,
       `${listOf(unfinished)} has begun and not ended`,
-      'Wait for the migration that runs, or run `npm run migrate`, which goes on where it stopped.',
+      'Wait for the migration that runs, or run `npm run migrate`, which continues where it stopped.',
     );
   }
   if (pending.length > 0) {

@@ -18,7 +18,7 @@ export function resumeTasks(cli: Cli, ids: readonly string[], options: ServerOpt
   const client = tasksClient(cli, options);
   return actOnEach(cli, ids, options, async (id) => {
     await client.resume(id);
-    return { record: { resumed: true }, said: `Task ${id} goes on.` };
+    return { record: { resumed: true }, said: `Task ${id} continues.` };
   });
 }
 
@@ -43,7 +43,7 @@ async function actOnEach(
 /** `baton tasks continue`: a failed task continues at the point of failure, as a new task. */
 export async function continueTask(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const made = await tasksClient(cli, options).continueTask(id);
-  printMade(cli, made, options, `Task ${id} goes on as task ${made.task_id}.`);
+  printMade(cli, made, options, `Task ${id} continues as task ${made.task_id}.`);
 }
 
 /** `baton tasks send-again`: the first message of a task again, as a new task in the same context. */

@@ -14,7 +14,7 @@ export function signWith(source: () => Promise<string | undefined>): void {
 /** Throws if the user is signed out: no request is sent then. */
 async function authorization(): Promise<string> {
   const token = await tokenSource();
-  if (token === undefined) throw new ApiError('Sign in to go on.', 401, 'UNAUTHENTICATED');
+  if (token === undefined) throw new ApiError('Sign in to continue.', 401, 'UNAUTHENTICATED');
   return `Bearer ${token}`;
 }
 

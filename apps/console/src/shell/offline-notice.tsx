@@ -11,7 +11,7 @@ export function OfflineNotice() {
     <div role="status">
       {!isOnline && (
         <Alert variant="default" mb="md" title="You are offline">
-          The page shows what it has read so far. It goes on when the connection is back.
+          The page shows what it has read so far. It continues when the connection is back.
         </Alert>
       )}
     </div>

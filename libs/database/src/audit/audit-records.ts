@@ -55,7 +55,7 @@ export const AUDIT_ACTIONS = {
   'issuer.add': 'An OpenID provider was trusted.',
   'issuer.remove': 'An OpenID provider is no longer trusted.',
   'approval.given': 'A message answered a task that waited for approval. The task has the answer.',
-  'task.continue': 'A failed task was continued. `detail` has the task that goes on with it.',
+  'task.continue': 'A failed task was continued. `detail` has the task that continues it.',
   'task.cancel': 'A caller other than its owner canceled a task.',
   'task.resume': 'A parked task was resumed.',
   'bulk.begin': 'An operation on many tasks was begun. `detail` has the action and the filter.',

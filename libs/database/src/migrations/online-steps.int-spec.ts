@@ -95,7 +95,7 @@ describe('a backfill', () => {
     expect(pending).toEqual({ name: '0002_touched', state: 'unfinished' });
     const printed = await migrate(url, '--folder', folder);
     expect(printed).toMatch(/1\/3 ALTER TABLE notes, SELECT: was done before\n/);
-    expect(printed).toMatch(/2\/3 backfill notes: goes on after slice \d+\n/);
+    expect(printed).toMatch(/2\/3 backfill notes: continues after slice \d+\n/);
     expect(printed).toMatch(/2\/3 backfill notes: 51 slices, 1000 rows in /);
     expect(await rowsOf(url, 'SELECT touched, count(*)::int AS rows FROM notes GROUP BY 1')).toEqual([
       { touched: 1, rows: ROWS },

@@ -97,7 +97,7 @@ export class StepRunner {
     );
     const estimate = Math.ceil((found[0]?.rows ?? 0) / step.rows);
     let { lastKey, slices, rows } = before ?? { lastKey: null, slices: 0, rows: 0 };
-    if (before) lines.say(`goes on after slice ${slices}`);
+    if (before) lines.say(`continues after slice ${slices}`);
     for (;;) {
       const begin = performance.now();
       const end = await this.endOfSlice(step, lastKey);

@@ -176,7 +176,7 @@ export class TaskForks {
     if (!turn) {
       throw ProtocolError.invalidParams(
         'at',
-        'is an entry of the task that this one goes on with: fork that one',
+        'is an entry of the task that this one continues: fork that one',
       );
     }
     const { undoneAt = Infinity } = pointOfFailure(outline, turn.runId);

@@ -153,7 +153,7 @@ export class TaskWatch {
     // Retention deletes a log from its beginning. The known head was committed before this read.
     const [first] = events;
     if (first ? first.sequence > cursor + 1 : cursor < head) {
-      throw new LogDeletedError(`the log of task ${this.key.taskId} does not go on after event ${cursor}`);
+      throw new LogDeletedError(`the log of task ${this.key.taskId} does not continue after event ${cursor}`);
     }
     if (more) this.stale = true;
     return [...events];

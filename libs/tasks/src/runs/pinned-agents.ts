@@ -46,7 +46,7 @@ export class PinnedAgents {
       const pinned = await this.ofCatalog(run.tenantId, agent, begun.version);
       if (pinned) return begun.label ? { ...pinned, label: begun.label } : pinned;
     }
-    this.logger.warn('the version with which a task began is no longer there: it goes on with the newest', {
+    this.logger.warn('the version with which a task began is no longer there: it continues with the newest', {
       tenantId: run.tenantId,
       taskId: run.taskId,
       agent: agent.slug,
@@ -117,7 +117,7 @@ function unreadable(slug: string, code: string, failures: readonly LoadFailure[]
   );
   const problem =
     `The code with which the task began (${code}) is kept, but this release of Baton cannot read its ${reasons.join('; ')}. ` +
-    'Run a worker of a release that can, or deploy the agent without `versions: pinned`, so that its tasks go on with the newest code.';
+    'Run a worker of a release that can, or deploy the agent without `versions: pinned`, so that its tasks continue with the newest code.';
   return new JournalMismatch(slug, problem, code);
 }
 

@@ -319,7 +319,7 @@ const openVersion = z
   })
   .meta({ id: 'OpenVersion' });
 export const openVersions = z.object({
-  pinned: z.boolean().describe('Whether open tasks go on with the version with which they have begun'),
+  pinned: z.boolean().describe('Whether open tasks keep the version with which they began'),
   versions: z
     .array(openVersion)
     .describe('Those with the oldest task first. Of the newest 10,000 open tasks'),

@@ -59,7 +59,7 @@ export const bulkAnswer = z
     skipped: z.int().describe('Tasks at which there was nothing to do any more'),
     failed: z.int(),
     failures: z.array(failure).describe('The first 100 of the tasks that failed, and why'),
-    waits_for: z.string().nullable().describe('Why it waits before it goes on. Null: it does not'),
+    waits_for: z.string().nullable().describe('Why it waits. Null: it does not'),
     created_by: z.string().describe('The key of the principal that has begun it'),
     created_at: timeSchema,
     finished_at: timeSchema.nullable(),

@@ -55,7 +55,7 @@ export class BulkController {
   @Describe({
     id: 'beginBulkOperation',
     summary:
-      'Begins an operation on all tasks that are there now and match the filter. Workers do it, and it goes on when they die. ' +
+      'Begins an operation on all tasks that are there now and match the filter. Workers do it, and another worker continues if one dies. ' +
       'With `dry_run` it only says what would be done',
     body: newBulk,
     answer: bulkAnswer,

@@ -108,8 +108,8 @@ function question({ agent, resource, caller }: SignInFacts, base: string, ticket
   const whose = caller === null ? 'every caller of the tenant' : `the caller ${caller}`;
   return [
     `<p>The agent <b>${escaped(agent)}</b> wants to use <b>${escaped(resource)}</b> with your account, for ${escaped(whose)}.</p>`,
-    '<p>Go on only if you have asked for this sign-in yourself, or trust the person who has sent you this link.</p>',
-    `<p><a href="${escaped(base + SIGN_IN_PATH)}?ticket=${escaped(ticket)}&amp;go=1">Go on to the sign-in</a></p>`,
+    '<p>Continue only if you have asked for this sign-in yourself, or trust the person who has sent you this link.</p>',
+    `<p><a href="${escaped(base + SIGN_IN_PATH)}?ticket=${escaped(ticket)}&amp;go=1">Continue to the sign-in</a></p>`,
   ].join('\n');
 }
 

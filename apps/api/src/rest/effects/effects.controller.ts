@@ -11,7 +11,7 @@ import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor } from '../paging.js';
 
-const TASK = nameQuery('Only effects of this task, all at once');
+const TASK = nameQuery('Only effects of this task, in one answer');
 const AGENT = nameQuery('Only of tasks of this agent: its slug or id');
 const SINCE = timeQuery('Only of tasks whose status is not older');
 const UNTIL = timeQuery('Only of tasks whose status is older');
@@ -69,7 +69,7 @@ export class EffectsController {
     id: 'listEffects',
     summary:
       'Lists the effects of tasks outside of Baton: steps of agents in code and calls of tools, with their outcome. Tasks with the newest ' +
-      'status first. One call looks at 500 tasks at most; `next_cursor` goes on',
+      'status first. One call looks at 500 tasks at most; `next_cursor` continues',
     answer: effectList,
   })
   // The names of steps show the code of the agent.

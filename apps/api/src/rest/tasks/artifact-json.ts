@@ -9,7 +9,7 @@ export const artifactPage = z.object({
   as_of_event: z.int(),
   artifacts: z.array(
     z.object({
-      append: z.boolean().describe('It goes on with the artifact before'),
+      append: z.boolean().describe('It continues the artifact before'),
       artifact: a2aSchema('An artifact, or a piece of it'),
     }),
   ),

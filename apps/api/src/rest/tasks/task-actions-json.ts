@@ -6,7 +6,7 @@ export const sentAgain = taskSummary
   .meta({ id: 'SentAgain' });
 
 export const continuation = taskSummary
-  .extend({ continues: z.string().describe('The failed task with which it goes on') })
+  .extend({ continues: z.string().describe('The failed task that it continues') })
   .meta({ id: 'Continuation' });
 
 export const forkBody = z
@@ -15,7 +15,7 @@ export const forkBody = z
       .int()
       .min(1)
       .optional()
-      .describe('The entry after which the fork goes on: `entry` of a span. Unset: the last one'),
+      .describe('The entry after which the fork continues: `entry` of a span. Unset: the last one'),
     text: z.string().optional().describe('Another message for the turn'),
     message: z.record(z.string(), z.unknown()).optional().describe('The same as a message of A2A 1.0'),
     agent: z.string().min(1).max(200).optional().describe('Another agent: its slug or id'),

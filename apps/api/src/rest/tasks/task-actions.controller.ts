@@ -65,8 +65,7 @@ export class TaskActionsController {
 
   @Describe({
     id: 'resumeTask',
-    summary:
-      'Lets a parked task go on, with the code of its agent that is there now. 409 if it is not parked',
+    summary: 'Resumes a parked task with the present code of its agent. 409 if it is not parked',
     answer: resumeAnswer,
   })
   @RequireScope(...OPERATIONS.cancelTask.scopes)
@@ -79,7 +78,7 @@ export class TaskActionsController {
   ): Promise<z.infer<typeof resumeAnswer>> {
     const call = await this.calls.resolve('cancelTask', id, { request, reply });
     if (await this.parked.resume(call, id)) return { task_id: id, resumed: true };
-    throw new ProtocolError('conflict', 'The task is not parked: it goes on by itself, or has ended');
+    throw new ProtocolError('conflict', 'The task is not parked: it continues by itself, or has ended');
   }
 
   @Describe({
@@ -122,7 +121,7 @@ export class TaskActionsController {
   @Describe({
     id: 'continueTask',
     summary:
-      'Goes on with a failed task where it has failed, with the newest version of its agent, as a new task with the same owner and context. ' +
+      'Continues a failed task at the point of failure, with the newest version of its agent, as a new task with the same owner and context. ' +
       'Finished steps, answers of models and results of tools are taken over. A repeated call answers with the same task',
     answer: continuation,
   })

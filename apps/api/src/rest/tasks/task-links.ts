@@ -4,9 +4,9 @@ import { z } from 'zod';
 
 /** The tasks whose journals a task continues, and those that continue its own. */
 export const links = {
-  continues: z.string().nullable().describe('The failed task with which it goes on'),
+  continues: z.string().nullable().describe('The failed task that it continues'),
   fork_of: z.string().nullable().describe('The task of which it is a fork'),
-  continued_as: z.string().nullable().describe('The task that goes on with it, after it has failed'),
+  continued_as: z.string().nullable().describe('The task that continues it, after it has failed'),
   undoes: z.string().nullable().describe('The canceled task whose finished steps it undoes'),
   undone_as: z.string().nullable().describe('The task that undoes its finished steps, after it was canceled'),
 };

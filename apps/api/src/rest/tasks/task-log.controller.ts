@@ -48,7 +48,7 @@ export class TaskLogController {
 
   @Describe({
     id: 'listArtifacts',
-    summary: 'Lists the artifacts as of the first page. A large artifact goes on over several pages',
+    summary: 'Lists the artifacts as of the first page. A large artifact continues on further pages',
     answer: artifactPage,
   })
   @RequireScope(...OPERATIONS.getTask.scopes)

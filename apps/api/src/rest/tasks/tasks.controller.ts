@@ -48,7 +48,7 @@ const TEXT = new QueryPipe(
     description:
       'Only tasks with this text, in upper or lower case: in the text of the first message (up to 64 KiB), in the text of the ' +
       'status, in the last error of the agent, in the answer (artifacts up to 32 KiB), in the id of the context, or at the beginning of ' +
-      'the id. `hit` says where. One call looks at the newest 10,000 tasks at most; `next_cursor` goes on',
+      'the id. `hit` says where. One call looks at the newest 10,000 tasks at most; `next_cursor` continues',
     schema: { type: 'string', maxLength: MAX_TEXT },
   },
   (text, name) => {
@@ -60,7 +60,7 @@ const TEXT = new QueryPipe(
 );
 const ANSWERABLE = flagQuery(
   'Only tasks that wait for an answer which the token may give, the oldest first, each with its `question` or `approvals`. Needs ' +
-    '`agents:call`. Questions to other agents are not there. A page may have fewer than `limit`; `next_cursor` goes on',
+    '`agents:call`. Questions to other agents are not there. A page may have fewer than `limit`; `next_cursor` continues',
 );
 const PARKED = flagQuery('Only tasks that are parked: they wait for other code of their agent');
 const COUNTS = flagQuery(

@@ -51,7 +51,7 @@ export const wholeTask = taskSummary
     ...links,
     wakes_at: timeSchema
       .nullable()
-      .describe('When it goes on without an answer. Null: it does not ask, or waits for the answer alone'),
+      .describe('When it continues without an answer. Null: it does not ask, or waits for the answer alone'),
     reminders: z
       .array(reminderStatus)
       .optional()

@@ -115,7 +115,7 @@ function Actions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
               question={`Disable the agent ${agent.slug}?`}
               act={() => setEnabled(agent.slug, false, etag)}
             >
-              It takes no new messages. Its running tasks go on to their end.
+              It takes no new messages. Its running tasks finish.
             </ConfirmButton>
           ) : (
             <Button size="xs" variant="default" loading={toggle.isPending} onClick={() => toggle.mutate()}>

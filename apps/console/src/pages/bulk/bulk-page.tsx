@@ -27,10 +27,10 @@ const REFRESH_MS = 2_000;
 /** What each action does, and to which tasks. */
 const ACTIONS: Readonly<Record<Action, { label: string; will: string }>> = {
   cancel: { label: 'Cancel open tasks', will: 'They are canceled, with the tasks below them.' },
-  resume: { label: 'Resume parked tasks', will: 'They go on with the code that is there now.' },
+  resume: { label: 'Resume parked tasks', will: 'They continue with the present code.' },
   continue: {
     label: 'Continue failed tasks',
-    will: 'A new task goes on with each, where it has failed. What had finished is not done again.',
+    will: 'A new task continues each at the point of failure. Finished work is not done again.',
   },
   'send-again': {
     label: 'Send ended tasks again',
@@ -230,7 +230,7 @@ function Operations() {
       ]}
       empty={
         <EmptyState title="No operations yet">
-          Choose an action and some tasks above. Workers do it, and it goes on when you leave.
+          Choose an action and some tasks above. Workers do it, also after you leave.
         </EmptyState>
       }
     />

@@ -110,7 +110,7 @@ function Suspend({ slug }: { slug: string }) {
       }}
     >
       <Text size="sm">
-        All calls of its tokens, users and guests are refused at once. Nothing is deleted.
+        All calls of its tokens, users and guests are refused immediately. Nothing is deleted.
       </Text>
       <TextInput name="reason" label="Reason" description="Callers see it in the error." maxLength={200} />
       <Checkbox name="stop" label="Cancel its tasks that have not ended" />
@@ -128,7 +128,7 @@ function Resume({ slug }: { slug: string }) {
         operatorApi.POST('/v1/admin/tenants/{tenant}/resume', { params: { path: { tenant: slug } } })
       }
     >
-      Its callers are served again at once.
+      Its callers are served again immediately.
     </ConfirmButton>
   );
 }

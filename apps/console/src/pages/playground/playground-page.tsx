@@ -430,8 +430,8 @@ function Kept({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) => v
 const STATES: Readonly<Record<CallState, string>> = {
   idle: 'Nothing is sent yet.',
   running: 'The answer is coming in …',
-  lost: 'The connection is lost. The task goes on, and the answer is resumed after the last frame …',
-  cut: 'The connection is cut. The task goes on. Resume continues after the last frame.',
+  lost: 'The connection is lost. The task continues, and the answer is resumed after the last frame …',
+  cut: 'The connection is cut. The task continues. Resume continues after the last frame.',
   done: 'The answer has ended.',
   failed: 'The call has failed.',
 };

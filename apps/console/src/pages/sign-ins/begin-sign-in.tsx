@@ -20,7 +20,7 @@ export const BeginSignIn = () => (
           works until <Time at={expiresAt} />.
         </Text>
         <Anchor href={url} target="_blank" rel="noopener noreferrer" size="sm">
-          Go on with the sign-in
+          Continue with the sign-in
         </Anchor>
       </>
     )}

@@ -28,7 +28,7 @@ import type { Task } from './task-words';
 const route = getRouteApi('/app/tasks/$id');
 
 const LOG_STATES = {
-  live: 'This page grows as the task goes on.',
+  live: 'This page grows while the task runs.',
   cut: 'The connection is gone. It is taken up again where it was.',
   ended: 'The task has ended.',
 } as const;
@@ -190,7 +190,7 @@ function Actions({ task: { task_id: id, state, parked } }: { task: Task }) {
           dismiss="Keep it running"
           act={() => answerOf(api.POST('/v1/tasks/{id}/cancel', params))}
         >
-          It cannot go on afterwards. What its agent has done so far is not undone.
+          It cannot continue afterwards. What its agent has done so far is not undone.
         </ConfirmButton>
       )}
       <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>

@@ -249,7 +249,7 @@ function NoTasks({ hasFilters }: { hasFilters: boolean }) {
   }
   return (
     <EmptyState title="No tasks yet" command={`${COMMAND_LINE} send echo "Hello"`}>
-      A task begins when somebody sends a message to an agent. Send one
+      A message to an agent begins a task. Send one
       {can('agents:call') && (
         <>
           {' in the '}

@@ -67,7 +67,7 @@ export function TokensPage() {
                     <TextInput
                       name="hours"
                       label="The former secret stays valid for (hours)"
-                      description="0: it is refused at once. At most 720"
+                      description="0: it is refused immediately. At most 720"
                       type="number"
                       min={0}
                       max={720}
@@ -82,7 +82,7 @@ export function TokensPage() {
                     question={`Revoke the token ${name}?`}
                     act={() => api.DELETE('/v1/tokens/{id}', { params: { path: { id } } })}
                   >
-                    Programs that use it are refused at once. Its tasks and schedules go on.
+                    Programs that use it are refused immediately. Its tasks and schedules continue.
                   </ConfirmButton>
                 </RowActions>
               ),

@@ -31,7 +31,7 @@ export function approvalRequest(calls: readonly ApprovalRequest[], problem?: str
 }
 
 function askedOf(calls: readonly ApprovalRequest[]): string {
-  if (calls.every(({ question }) => question)) return 'A tool asks you before it goes on:';
+  if (calls.every(({ question }) => question)) return 'A tool asks you before it continues:';
   return calls.length === 1
     ? 'This call needs your approval:'
     : `These ${calls.length} calls need your approval:`;
