@@ -17,28 +17,31 @@ export interface Quirk {
 
 /**
  * A section of the page.
- * @param peers all peers, to write "all" instead of their names
+ * @param common parts of many texts, which the introduction has: the rows have "…" in their place
  */
 export function section(
   title: string,
   introduction: string,
-  peers: readonly string[],
   rows: readonly Quirk[],
+  common: readonly string[] = [],
 ): string {
+  const short = (text: string): string => common.reduce((rest, each) => rest.replace(each, '…'), text);
   const part = (heading: string, task: Quirk['task'], reads: readonly Column[]): string => {
     const quirks = rows.filter((row) => row.task === task);
     const columns: Column[] = [
       ['When it …', ({ when }) => when],
-      ['Tested with', ({ on }) => (on.length === peers.length ? 'all' : on.join(', '))],
       ['Calls', ({ calls }) => String(calls)],
       ...reads.filter(([, textOf]) => quirks.some((quirk) => textOf(quirk) !== '')),
     ];
     const cells = quirks.map((quirk) => columns.map(([, textOf]) => cell(textOf(quirk))));
     return `### ${title}: ${heading}\n\n${table([columns.map(([name]) => name), ...cells])}`;
   };
-  const model: Column = ['The model reads', (quirk) => quirk.model ?? ''];
+  const model: Column = ['The model reads', (quirk) => short(quirk.model ?? '')];
   const completed = part('the task completes', 'completed', [model]);
-  const failed = part('the task fails', 'failed', [['The caller reads', ({ caller }) => caller], model]);
+  const failed = part('the task fails', 'failed', [
+    ['The caller reads', ({ caller }) => short(caller)],
+    model,
+  ]);
   return `## ${title}\n\n${introduction}\n\n${completed}\n\n${failed}`;
 }
 
