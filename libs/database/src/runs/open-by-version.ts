@@ -14,7 +14,7 @@ export interface OpenVersion {
   code: string | null;
   tasks: number;
   oldestAt: Date;
-  /** Whether a live worker has that code. Always false for an agent of a catalog. */
+  /** Whether a worker has reported that code. A dead one counts for an hour. Always false for an agent of a catalog. */
   isInstalled: boolean;
 }
 

@@ -1,0 +1,46 @@
+import { endTurn, newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openStores();
+});
+afterAll(() => stores.close());
+
+const AGENT = { id: 'trial', slug: 'trial' };
+
+/** Starts a task of the agent with this version or code. */
+async function begin(tenantId: string, version: { version?: number; code?: string }) {
+  const run = await startTask(stores, newTask({ tenantId, agentId: AGENT.id }));
+  await stores.runs.noteAgentVersion(run, version);
+  return run;
+}
+
+describe('the open tasks of an agent', () => {
+  it('are counted by the code with which they began, and whether a worker has that code', async () => {
+    const { tenantId } = await begin(newTask().tenantId, { code: 'old' });
+    await begin(tenantId, { code: 'new' });
+    await begin(tenantId, { code: 'new' });
+    await begin(tenantId, { version: 3 });
+    const ended = await begin(tenantId, { code: 'gone' });
+    await endTurn(stores, ended, 2);
+    await begin(newTask().tenantId, { code: 'of-another-tenant' });
+    const worker = { host: 'h', pid: 1, concurrency: 1 };
+    await stores.workers.reportCodes({ ...worker, id: 'w1' }, { trial: 'new', other: 'old' });
+    const found = await stores.runs.openByVersion(tenantId, AGENT);
+    expect(found.map(({ version, code, tasks, isInstalled }) => [version, code, tasks, isInstalled])).toEqual(
+      [
+        [null, 'old', 1, false],
+        [null, 'new', 2, true],
+        [3, null, 1, false],
+      ],
+    );
+    const [oldest] = await sql(
+      stores,
+      `SELECT min(created_at) AS at FROM tasks WHERE tenant_id = '${tenantId}'`,
+    );
+    expect(found[0]?.oldestAt).toEqual((oldest as { at: Date }).at);
+    await stores.workers.reportCodes({ ...worker, id: 'w2' }, { trial: 'old' });
+    const both = await stores.runs.openByVersion(tenantId, AGENT);
+    expect(both.map(({ isInstalled }) => isInstalled)).toEqual([true, true, false]);
+  });
+});
