@@ -14,7 +14,8 @@ const operation = (action: BulkAction, id = '0198a000-0000-7000-8000-00000000000
 const TASK_ID = '0198a000-0000-7000-8000-00000000000a';
 
 /** A task in this state, and what the actions have done to it. */
-function world(state: TaskState, { isThere = true, agent = {} as object | null } = {}) {
+function world(state: TaskState, options: { isThere?: boolean; agent?: object | null } = {}) {
+  const { isThere = true, agent = {} } = options;
   const message = userMessage('hello', { messageId: 'm', contextId: '', taskId: '' });
   const task = { ...newTask(message, { id: TASK_ID, contextId: 'c' }) };
   task.status = { state, message: undefined, timestamp: undefined };

@@ -7,6 +7,7 @@ import {
   DatabaseUnavailableError,
   RunStore,
   TaskStore,
+  TaskTreeStore,
   TenantStore,
   PLATFORM_ACTOR,
 } from '@baton/database';
@@ -24,6 +25,7 @@ import { compileWorker } from './worker.fixture.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 import type { EagerClaim } from '../eager-start/eager-start.js';
 
+const HOUR_MS = 3_600_000;
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
 /** What the agent of a test does. */
@@ -69,6 +71,23 @@ async function order(contextId?: string, claimFor?: EagerClaim, agent: Agent = E
   const acceptance = new TurnAcceptance(store, slots, eager, { maxAttempts: 3 }, new Tracing());
   await acceptance.createTask({ tenantId, agent, task: newTask(message, { contextId }) });
   return job!;
+}
+
+/** An agent of the catalog with these settings. */
+async function agentWith(slug: string, settings: object): Promise<Agent> {
+  const catalog = new CatalogClient(testDatabase.url);
+  const definition = parseAgentDefinition({
+    name: slug,
+    description: 'Of a test.',
+    runtime: 'echo',
+    ...settings,
+  });
+  const { id } = await new AgentCatalogStore(catalog).create(
+    { tenantId, slug, definition, enabled: true, by: 'test' },
+    PLATFORM_ACTOR,
+  );
+  await catalog.close();
+  return { ...ECHO, id, slug };
 }
 
 const status = ({ task }: Turn, state: TaskState, text?: string): AgentOutput => {
@@ -359,31 +378,35 @@ it('an attempt that has lost its run says nothing more: the next one goes on in 
   expect(await runOf(job)).toMatchObject({ state: 'succeeded', attempt: 2 });
 });
 
+it('a question of an agent with reminders is due for them after its times, and no other end', async () => {
+  const agent = await agentWith('patient', { reminders: { remindAfterHours: 1, escalateAfterHours: 3 } });
+  const remindersAfter = async (state: TaskState) => {
+    act = async function* (turn) {
+      yield status(turn, state);
+    };
+    const job = await order(undefined, undefined, agent);
+    await executor.execute(job);
+    const { reminders } = await worker.get(TaskTreeStore, { strict: false }).find(tenantId, job.taskId);
+    const since = Date.parse((await taskOf(job)).status?.timestamp ?? '');
+    return reminders.map(({ kind, dueAt }) => [
+      kind,
+      Math.round(((dueAt?.getTime() ?? 0) - since) / HOUR_MS),
+    ]);
+  };
+  expect(await remindersAfter(TaskState.TASK_STATE_INPUT_REQUIRED)).toEqual([
+    ['reminder', 1],
+    ['escalation', 3],
+  ]);
+  expect(await remindersAfter(TaskState.TASK_STATE_COMPLETED)).toEqual([]);
+});
+
 describe('a task whose agent pins its tasks', () => {
   let runs: RunStore;
   let pinned: Agent;
 
   beforeAll(async () => {
     runs = worker.get(RunStore, { strict: false });
-    const catalog = new CatalogClient(testDatabase.url);
-    const definition = parseAgentDefinition({
-      name: 'Keeper',
-      description: 'Keeps its version.',
-      runtime: 'echo',
-      versions: 'pinned',
-    });
-    const made = await new AgentCatalogStore(catalog).create(
-      {
-        tenantId,
-        slug: 'keeper',
-        definition,
-        enabled: true,
-        by: 'test',
-      },
-      PLATFORM_ACTOR,
-    );
-    await catalog.close();
-    pinned = { ...ECHO, id: made.id, slug: 'keeper' };
+    pinned = await agentWith('keeper', { versions: 'pinned' });
   });
   afterEach(() => jest.restoreAllMocks());
 

@@ -38,6 +38,22 @@ const updateOf = (output: TurnOutput, said: AgentOutput) => {
 const textsOf = (value: Artifact | undefined) => value?.parts.map(({ content }) => content?.value as unknown);
 
 describe('TurnOutput', () => {
+  it('reminds and escalates a question alone, after the times of the agent', () => {
+    const endOf = (state: TaskState, after?: object) => {
+      const output = new TurnOutput(claimedRun(), () => undefined);
+      output.remind(after);
+      return output.entries(status(state))[0]?.end;
+    };
+    const after = { remindAfterHours: 0.5, escalateAfterHours: 24 };
+    const reminders = { remindMs: 1_800_000, escalateMs: 86_400_000 };
+    expect(endOf(TaskState.TASK_STATE_INPUT_REQUIRED, after)).toMatchObject({ reminders });
+    expect(endOf(TaskState.TASK_STATE_AUTH_REQUIRED, after)).toMatchObject({ reminders });
+    expect(endOf(TaskState.TASK_STATE_COMPLETED, after)).not.toHaveProperty('reminders');
+    expect(endOf(TaskState.TASK_STATE_INPUT_REQUIRED)).not.toHaveProperty('reminders');
+    const late = endOf(TaskState.TASK_STATE_INPUT_REQUIRED, { escalateAfterHours: 1 });
+    expect(late?.reminders).toEqual({ remindMs: undefined, escalateMs: 3_600_000 });
+  });
+
   it.each([
     ['artifactId', { artifactId: 'é'.repeat(257) }, '514 bytes, and the maximum is 512'],
     ['name', { name: 'x'.repeat(4097) }, '4097 bytes, and the maximum is 4096'],
