@@ -17,6 +17,7 @@ import { mendShiftedTimes } from './shifted-times.js';
 import { grantRightsToCome } from './role-rights.js';
 import { StepRunner } from './step-runner.js';
 import { enforceIfUnused } from './system-key.js';
+import { compressTexts } from './text-compression.js';
 
 export interface MigrateOptions extends Partial<MigrationOptions> {
   /** Default: `prisma/migrations` of this project. */
@@ -42,6 +43,11 @@ const MIGRATION_LOCK = 4_712_083_002;
 /** A process that waits for the lock continues this soon after it is free. */
 const LOOK_AGAIN_MS = 250;
 
+/** So long other sessions may queue behind a statement that waits for a lock. */
+const LOCK_TIMEOUT_MS = 2_000;
+/** So long a statement is tried again: an operator then has to end the session that holds the lock. */
+const LOCK_PATIENCE_MS = 600_000;
+
 const HISTORY_EXISTS = `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found`;
 const HISTORY = `SELECT migration_name AS name, finished_at IS NOT NULL AS "isApplied" FROM _prisma_migrations
   WHERE rolled_back_at IS NULL`;
@@ -51,14 +57,17 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
 /**
  * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own table as `prisma
  * migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it. After a failure or crash the
- * next call continues where this one stopped. Then it corrects times that an earlier release has stored wrongly (`mendShiftedTimes`).
+ * next call continues where this one stopped. Then it has Postgres compress long texts with LZ4 (`compressTexts`), and corrects times that
+ * an earlier release has stored wrongly (`mendShiftedTimes`).
  * A database without tenants then has the guard of its audit log (`guardAuditIfUnused`), and asks for the `systemKey`.
  * @returns the names of the migrations applied
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
-  const applied = await applyPending(databaseUrl, options);
+  const limits = limitsOf(options);
+  const applied = await applyPending(databaseUrl, options, limits);
   const { systemKey, report } = options;
   if (options.folder === undefined) {
+    await compressTexts(databaseUrl, limits);
     const mended = await mendShiftedTimes(databaseUrl, systemKey);
     if (mended > 0) {
       report?.(
@@ -81,8 +90,19 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   return applied;
 }
 
-async function applyPending(databaseUrl: string, options: MigrateOptions): Promise<string[]> {
-  const report = options.report ?? (() => undefined);
+const limitsOf = (options: MigrateOptions): MigrationOptions => ({
+  lockTimeoutMs: LOCK_TIMEOUT_MS,
+  lockPatienceMs: LOCK_PATIENCE_MS,
+  ...options,
+  report: options.report ?? (() => undefined),
+});
+
+async function applyPending(
+  databaseUrl: string,
+  options: MigrateOptions,
+  limits: MigrationOptions,
+): Promise<string[]> {
+  const { report } = limits;
   const sessions = [1, 2].map(() => openSession(databaseUrl));
   const [client, watch] = sessions as [Client, Client];
   try {
@@ -97,7 +117,6 @@ async function applyPending(databaseUrl: string, options: MigrateOptions): Promi
     const { pending } = set;
     if (pending.length === 0) return [];
     report(`${pending.length} of ${all.length} migrations are pending.`);
-    const limits = { lockTimeoutMs: 2_000, lockPatienceMs: 600_000, ...options, report };
     const runner = new StepRunner(new MigrationSession(client, watch, limits));
     await applyMigrations(databaseUrl, set, async (migration) => {
       report(`[${pending.indexOf(migration) + 1}/${pending.length}] ${migration.name}`);
