@@ -6,6 +6,7 @@ export * from './call-context.js';
 export * from './cards/agent-card.js';
 export * from './cards/sign-card.js';
 export * from './codecs/codec.js';
+export { MAX_CONTEXT_ID_LENGTH } from './codecs/fields.js';
 export { V0_3_CODEC } from './codecs/v0_3.js';
 export { V1_0_CODEC } from './codecs/v1_0.js';
 export * from './envelope-error.js';

@@ -1,4 +1,4 @@
-import { ProtocolError } from '@baton/a2a';
+import { MAX_CONTEXT_ID_LENGTH, ProtocolError } from '@baton/a2a';
 import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
 
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
@@ -43,8 +43,8 @@ export const nameQuery = (description: string): QueryPipe<string | undefined> =>
     throw ProtocolError.invalidParams(name, `must be a text of at most ${MAX_NAME} characters`);
   });
 
-/** Longer than any slug, id or key of a principal. */
-const MAX_NAME = 1_000;
+/** Maximum characters of what names something. The longest is the id of a context; slugs and keys of principals are shorter. */
+export const MAX_NAME = MAX_CONTEXT_ID_LENGTH;
 
 /** `true` or `false`. Left out means false. */
 export const flagQuery = (description: string): QueryPipe<boolean> =>

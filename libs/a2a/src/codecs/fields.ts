@@ -4,7 +4,7 @@ import { shortened } from '../shortened.js';
 /** Longest id a caller may send (task, message, config), in characters. */
 const MAX_ID_LENGTH = 256;
 /** A contextId may be any string a caller uses to name a conversation. */
-const MAX_CONTEXT_ID_LENGTH = 1024;
+export const MAX_CONTEXT_ID_LENGTH = 1024;
 const MAX_INT32 = 2 ** 31 - 1;
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
 const TIMESTAMP =

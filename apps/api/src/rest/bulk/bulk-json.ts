@@ -7,17 +7,18 @@ import {
   type BulkPreview,
 } from '@baton/tasks';
 import { z } from 'zod';
+import { MAX_NAME } from '../../openapi/query-pipe.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
 import { encodeListed, taskSummary } from '../tasks/task-summary-json.js';
 
+/** Each task is searched for it. As long as the text of a search for tasks. */
 const MAX_TEXT = 200;
-const MAX_ID = 256;
 
 const name = z
   .string()
   .min(1)
-  .max(MAX_ID)
+  .max(MAX_NAME)
   .regex(/^[^\0]*$/, { error: 'must not contain U+0000' });
 const filter = z
   .strictObject({
