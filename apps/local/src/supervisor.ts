@@ -28,6 +28,7 @@ export interface SupervisorEvents {
   backoffMs?: (attempt: number) => number;
 }
 
+/** Starts of a process that fail one after the other before Baton ends: a wrong setting fails every time. */
 const MAX_FAILURES = 5;
 /** A process that ran this long starts a new row of failures. */
 const STEADY_MS = 60_000;

@@ -9,6 +9,7 @@ import { TooLargeToKeep } from './too-large-to-keep.js';
 
 /** Maximum number of files of an agent, without packages. */
 const MAX_FILES = 2_000;
+/** Maximum size of these files together. They are in memory, and in one row. */
 const MAX_BYTES = 16 * 1024 * 1024;
 /** Maximum size of a file as JSON with Base64. */
 const MAX_JSON_BYTES = 2 * MAX_BYTES;

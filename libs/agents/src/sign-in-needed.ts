@@ -26,6 +26,7 @@ export class SignInNeeded extends Error {
   }
 }
 
+/** Characters of the scopes in the question. Another server names them. */
 const MAX_SHOWN = 200;
 
 /** Scopes in words: "the scope a", "the scopes a b". */

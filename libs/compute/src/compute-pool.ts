@@ -41,6 +41,7 @@ const CLOSED = 'the threads of this process are being stopped';
 const IDLE_MS = 30_000;
 /** Maximum time for a thread to start, on a very busy machine. */
 const START_MS = 60_000;
+/** How often the CPU time of a piece of work is read, in ms. */
 const LOOK_MS = 50;
 /** How much longer than its CPU time a piece of work may take. */
 const MAX_SLOWNESS = 10;

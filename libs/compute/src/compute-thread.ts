@@ -7,6 +7,7 @@ import type { Work, WorkResult } from './compute-pool.js';
 // Runs in a thread that is terminated when a piece of work takes too long. Tenants may share only code and compiled
 // schemas in it.
 
+/** The model corrects its output with these. The first ones often cause the others. */
 const MAX_REASONS = 5;
 /** Maximum length of one reason: it contains names of fields, which may be long. */
 const MAX_REASON = 300;

@@ -92,6 +92,7 @@ function describe(name: string, value: string | undefined, remedy: string): stri
   return `${name} is ${JSON.stringify(value)}: ${remedy}.`;
 }
 
+/** Longer than any turn of a healthy event loop. */
 const DEFAULT_LOOP_STALL_MS = 15_000;
 
 function readProcess(source: EnvironmentSource) {

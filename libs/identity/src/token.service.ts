@@ -24,6 +24,7 @@ const PREFIX_LENGTH = 'baton_'.length + 6;
 
 /** Maximum length of a token's list of agents, each of which is looked up for a request. */
 export const MAX_TOKEN_AGENTS = 100;
+/** More than an installation answers: it stands for no limit. */
 export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
 
 /** Hashes that no token has are kept for a minute: an invalid token that is repeated costs one read a minute. */

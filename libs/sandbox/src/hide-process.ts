@@ -1,5 +1,6 @@
 import { loadLibc } from './libc.js';
 
+/** Number of prctl(2) of Linux. */
 const PR_SET_DUMPABLE = 4;
 
 /**

@@ -5,6 +5,7 @@ import type { SandboxOptions } from './sandbox.js';
 // Enters a sandbox and becomes another program: `sandbox-main.js <SandboxOptions as JSON> <command> <arguments>`. Landlock
 // limits a thread, not a process. The program that this thread becomes has no other threads.
 
+/** Numbers of prctl(2) and fcntl(2) of Linux. */
 const PR_SET_NO_NEW_PRIVS = 38;
 const PR_CAPBSET_DROP = 24;
 const PR_CAP_AMBIENT = 47;

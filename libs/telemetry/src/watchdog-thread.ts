@@ -16,6 +16,7 @@ const TICK_MS = 10;
 const WRITE_MS = 1_000;
 /** Time to get to the exit. */
 const EXIT_MS = 500;
+/** Frames of the stack that the log has: more are rarely of use. */
 const STACK_FRAMES = 20;
 
 const silence = new Silence(stepMs);

@@ -35,7 +35,7 @@ export interface ConsoleSettings {
 }
 
 /**
- * The files of the console: one page, and its hashed assets. They name nothing of a tenant's. The page is the same at either
+ * The files of the console: one page, and its hashed assets. They contain nothing of a tenant. The page is the same at either
  * port, but for the name of its audience.
  */
 @Injectable()

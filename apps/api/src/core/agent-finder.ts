@@ -149,6 +149,7 @@ const NAMING_SCOPES: ReadonlySet<Scope> = new Set(['agents:call', 'agents:read',
 
 /** No slug is longer. */
 const MAX_SLUG_LENGTH = 63;
+/** Slugs that an error suggests. */
 const MAX_NEAR = 3;
 
 /** The slugs in which a third of the name or less is different, the nearest first. */

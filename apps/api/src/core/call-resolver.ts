@@ -54,7 +54,7 @@ export interface ResolvedCall {
   readonly headers: (activated?: readonly string[]) => Record<string, string>;
 }
 
-/** The token of a user of an issuer. A token of Baton is not one: it must never leave. */
+/** The token of the caller, if an issuer has made it. A token of Baton is none: it must not reach other servers. */
 function subjectOf({ issuer }: HostCaller, { headers }: CallRequest): SubjectToken | undefined {
   const [, token] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
   return issuer && token !== undefined ? new SubjectToken(issuer.url, token) : undefined;

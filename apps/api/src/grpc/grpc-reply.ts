@@ -8,6 +8,7 @@ import { GrpcRequest } from './grpc-request.js';
 
 /** Clients of gRPC take about 8 KiB of headers and trailers. */
 const MAX_DETAILS_BYTES = 4 * 1024;
+/** The message of a status is a trailer as well, and some of its characters are sent as three. */
 const MAX_MESSAGE_LENGTH = 1024;
 const MAX_VIOLATIONS = 10;
 

@@ -29,6 +29,7 @@ const PING_TIMEOUT_MS = 10_000;
 const IDLE_MS = 300_000;
 /** Clients connect again after this time, so that load spreads over new processes. Open calls have the grace time to end. */
 const MAX_AGE_MS = 3_600_000;
+/** A stream that lasts longer than this ends, and its caller resumes it. */
 const MAX_AGE_GRACE_MS = 600_000;
 
 /** Above this size of what one connection holds, it gets no new calls. */

@@ -18,6 +18,7 @@ const CALLS_A_READ = 32;
 /** Maximum resets of a peer within `WINDOW_MS`, as a multiple of the calls that it may have open. A peer that leaves resets them once. */
 const RESETS = 2;
 const WINDOW_MS = 1_000;
+/** Pause between two checks of all connections, in ms. */
 const LOOK_MS = 50;
 /** An attack writes six lines a minute. */
 const LOG_EVERY_MS = 10_000;

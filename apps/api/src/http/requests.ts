@@ -207,6 +207,7 @@ function writeLine(logger: Logger, request: CallRequest, end: RequestEnd, ms: nu
   else logger.info('request', line);
 }
 
+/** A year, as the lists of HTTPS-only hosts in browsers require. */
 const HSTS_SECONDS = 365 * 24 * 60 * 60;
 /** How long a browser may keep the answer to a preflight, in seconds. Chrome keeps none for longer. */
 const PREFLIGHT_SECONDS = 7_200;

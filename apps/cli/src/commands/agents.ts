@@ -156,6 +156,7 @@ interface NextCommandOptions extends ServerOptions {
   replaces?: string;
 }
 
+/** What the API allows. */
 const MAX_FAILURES = 1_000;
 const MAX_VERSION = 999_999_999;
 

@@ -60,6 +60,7 @@ async function examine({ source, terminal }: Cli, { json }: JsonOption): Promise
   }
 }
 
+/** Width of the column of names. */
 const NAME_WIDTH = 18;
 const MAX_TEXT = 500;
 

@@ -31,6 +31,7 @@ const COLUMNS = {
   cost: 'cost',
   tenant: 'tenant',
 } as const satisfies Record<string, keyof ReportedTenant>;
+/** All are in memory before they are printed. */
 const MAX_LISTED = 100_000;
 
 /** `baton tenants report`: which tenants take slots, bytes, tokens and money. */

@@ -391,6 +391,7 @@ function compare(a: string, b: string): number {
   return 0;
 }
 
+/** Names in one line of the report. */
 const MAX_NAMES = 5;
 
 function listOf(names: readonly string[]): string {

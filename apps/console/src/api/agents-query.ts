@@ -12,6 +12,7 @@ interface AgentPage {
   next_cursor: string | null;
 }
 
+/** The largest page that the API allows. */
 const PAGE = 100;
 
 /** All agents that the caller sees, and why others are not there. */

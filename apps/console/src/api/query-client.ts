@@ -1,6 +1,7 @@
 import { QueryCache, QueryClient, MutationCache } from '@tanstack/react-query';
 import { ApiError } from './api-error';
 
+/** Of a request that fails for a moment. After them the page shows the error and a button. */
 const RETRIES = 2;
 
 let onRefused: (reason: string) => void = () => undefined;

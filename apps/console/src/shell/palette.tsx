@@ -13,6 +13,7 @@ import type { ShownEntry } from './navigation';
 import { matching, type PaletteEntry } from './palette-entries';
 import styles from './palette.module.css';
 
+/** Entries of each kind, so that the list fits a screen. */
 const MAX_OF_A_KIND = 8;
 /** The search waits until the user has not typed for this long, in ms. */
 const PAUSE_MS = 200;

@@ -5,6 +5,7 @@ import { shortened } from '../shortened.js';
 const MAX_ID_LENGTH = 256;
 /** A contextId may be any string a caller uses to name a conversation. */
 export const MAX_CONTEXT_ID_LENGTH = 1024;
+/** Whole numbers of the protocol are `int32` in its .proto file. */
 const MAX_INT32 = 2 ** 31 - 1;
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
 const TIMESTAMP =

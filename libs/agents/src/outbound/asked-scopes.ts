@@ -1,5 +1,6 @@
 import { OAUTH_SCOPE } from '@baton/a2a';
 
+/** A challenge is written by another server. An agent asks for a few scopes. */
 const MAX_SCOPES = 100;
 
 /**

@@ -23,6 +23,7 @@ type Members = Record<string, unknown>;
 
 /** A form with more fields is answered in words. */
 const MAX_FIELDS = 50;
+/** A field with more choices is answered in words: a person does not find one in a longer list. */
 const MAX_CHOICES = 200;
 const FORMATS: Readonly<Record<string, QuestionField['kind']>> = { email: 'email', uri: 'url', date: 'date' };
 

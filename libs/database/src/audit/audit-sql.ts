@@ -6,6 +6,7 @@ import type { Actor, AuditOutcome, AuditRecord, NewAuditRecord } from './audit-r
 
 /** Longest name of a target. Callers choose some of them. */
 const MAX_NAME = 256;
+/** Longest detail, as JSON. A change may carry a whole agent, and the log is kept for long. */
 const MAX_DETAIL_BYTES = 4_096;
 /** Bits of an address that are stored: enough to distinguish networks, too few to identify a person. */
 const IPV4_BITS = 24;

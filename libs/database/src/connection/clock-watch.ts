@@ -13,6 +13,7 @@ const OFFSET = gauge(
 /** Clocks with NTP differ by less. */
 export const CLOCK_WARNING_MS = 2_000;
 const READ_EVERY_MS = 10_000;
+/** How often to check whether the clock has jumped, in ms. */
 const LOOK_EVERY_MS = 1_000;
 /** Readings of a comparison at most. The first one takes longer, because Postgres plans. The fastest is the most certain. */
 const READINGS = 3;

@@ -4,7 +4,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { RunKey } from '../dispatch/run-key.js';
 
-/** A canceled task that may have calls at tool servers. */
+/** A canceled task that may have calls in progress at tool servers. */
 export interface CanceledCalls {
   tenantId: string;
   taskId: string;
@@ -27,7 +27,10 @@ UPDATE tasks SET remote_calls_at = now()
 WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 RETURNING id`,
 };
 
-/** Takes them for a while, the longest waiting ones first: $1 limit $2 until another worker may take them, in ms. It has no name: it is planned for the tables as they are. */
+/**
+ * Takes canceled tasks for some time, those that have waited longest first: $1 limit $2 until another worker may take them, in ms.
+ * Without a name: Postgres plans it each time, for the tables as they are then.
+ */
 const TAKE: Statement = {
   text: `
 WITH due AS MATERIALIZED (
@@ -48,7 +51,7 @@ const FORGET: Statement = {
   text: `UPDATE tasks SET remote_calls_at = NULL WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2`,
 };
 
-/** Tasks whose calls tool servers execute as tasks of their own: what a cancel must not forget. */
+/** Tasks with calls that a tool server executes as tasks of its own. After a cancel these must be canceled there, too. */
 @Injectable()
 export class RemoteCallStore {
   constructor(private readonly database: Database) {}
@@ -73,7 +76,7 @@ export class RemoteCallStore {
     }));
   }
 
-  /** It has none any more. */
+  /** The task has no such call any more. */
   async forget(tenantId: string, taskId: string): Promise<void> {
     await this.database.tenantQuery(tenantId, FORGET, [tenantId, taskId]);
   }

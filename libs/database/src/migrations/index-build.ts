@@ -10,6 +10,7 @@ import {
 } from './migration-session.js';
 import { type StepLines } from './step-lines.js';
 
+/** Progress of an index, which takes minutes, is read and printed this often. */
 const LOOK_EVERY_MS = 2_000;
 
 const INDEX_STATE = `SELECT i.indisvalid AS "isValid", EXISTS (SELECT FROM pg_stat_progress_create_index p
@@ -38,7 +39,7 @@ export async function changeIndex(
   for (;;) {
     const [state] = (await session.client.query<IndexState>(INDEX_STATE, [name])).rows;
     if (state?.isBeingBuilt) {
-      lines.sometimes('another session is building it; waiting');
+      lines.sayProgress('another session is building it; waiting');
       await delay(250);
       continue;
     }

@@ -1,3 +1,4 @@
+/** Often enough to see progress, without a log of thousands of lines. */
 const LINE_EVERY_MS = 2_000;
 
 /** Lines about one step of a migration. */
@@ -14,8 +15,8 @@ export class StepLines {
     this.report(`  ${this.prefix}: ${text}`);
   }
 
-  /** The same, but drops the line if another one was printed a moment ago. */
-  sometimes(text: string): void {
+  /** A line about progress. It is dropped if another line was printed in the last two seconds. */
+  sayProgress(text: string): void {
     if (performance.now() - this.lastAt >= LINE_EVERY_MS) this.say(text);
   }
 }

@@ -115,7 +115,7 @@ export class StepRunner {
       slices += 1;
       if (!end) break;
       lastKey = end;
-      lines.sometimes(`slice ${slices} of about ${Math.max(estimate, slices)}, ${rows} rows`);
+      lines.sayProgress(`slice ${slices} of about ${Math.max(estimate, slices)}, ${rows} rows`);
       // The migration works at most half of the time.
       await delay(performance.now() - begin);
     }

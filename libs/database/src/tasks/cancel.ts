@@ -62,7 +62,7 @@ const LOCK: Statement = {
   text: `SELECT FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
 };
 
-/** `held` reads the run before the update forgets it. */
+/** `held` reads the id of the run before the update clears it. */
 export const CANCEL = statement(
   'task-cancel-2',
   { task: one(TASK) },

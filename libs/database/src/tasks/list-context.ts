@@ -36,9 +36,9 @@ SELECT ${taskColumns('NULL::int', true, 'list')} FROM (
 });
 
 /**
- * The last `limit` tasks of the context that the owner of that task has made before it, whatever their state; oldest
- * first. A context id that others use as well is another conversation. Tasks of earlier releases, which have no owner,
- * count for all principals but guests.
+ * The last `limit` tasks of a context before the task `beforeTaskId`, in any state, the oldest first. Only those of that task's owner:
+ * if another principal uses the same context id, that is another conversation. Tasks of earlier releases have no owner. They are in
+ * the conversation of every principal but guests.
  */
 export async function listContext(
   on: TaskReads,

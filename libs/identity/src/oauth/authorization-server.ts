@@ -8,6 +8,7 @@ import { OAuthFailure } from './oauth-failure.js';
 /** Maximum size of an answer, and time of a request. */
 const MAX_BYTES = 256 * 1024;
 const TIMEOUT_MS = 15_000;
+/** Characters of the server's own words in an error. */
 const MAX_SAID = 200;
 /** Maximum length of a URL or a token that is stored. */
 const MAX_TEXT = 16 * 1024;

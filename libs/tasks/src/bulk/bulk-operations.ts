@@ -20,6 +20,7 @@ const MAX_SEARCHED = 10_000;
 const MAX_SHOWN = 20;
 /** Tasks that are read before their contents are dropped. */
 const SLICE = 500;
+/** `Retry-After` of a refused operation. Most end within minutes. */
 const RETRY_SECONDS = 30;
 
 type TenantCaller = Reacher & { tenantId: string };

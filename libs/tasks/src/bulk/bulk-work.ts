@@ -27,6 +27,7 @@ const PAGE_MS = 10_000;
 const NO_ROOM_MS = 5_000;
 /** Failures that an operation names. */
 const MAX_FAILURES = 100;
+/** Characters of a reason. The row of the operation has all of them, and each page of tasks writes it. */
 const MAX_REASON = 500;
 
 /**

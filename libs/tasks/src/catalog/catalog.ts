@@ -106,6 +106,7 @@ interface WithdrawnNext {
   share?: number | undefined;
 }
 
+/** Failed runs after which a version on trial loses its share: one or two may have another cause. */
 const DEFAULT_FAILURES = 5;
 
 /** Maximum tries of a write that conflicts with others. */

@@ -6,6 +6,7 @@ import { TaskListing, type TaskListFilter, type TaskListPosition } from './task-
 
 /** Tasks that one call looks at. */
 const MAX_SEARCHED = 500;
+/** Tasks of one statement. */
 const PAGE = 100;
 
 /** An effect of a task. */

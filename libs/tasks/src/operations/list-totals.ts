@@ -9,6 +9,7 @@ const WAIT_MS = 200;
 const SLICE_TASKS = 20_000;
 /** Maximum age of a total: this time, or this multiple of the time it took to count it. */
 const FRESH = { ms: 10_000, times: 20 };
+/** Totals that this process keeps, each of a filter of a tenant. */
 const MAX_LISTS = 1_000;
 /** Shorter lists are counted by their own query. */
 const AT_LEAST = COUNTED_EXACTLY + 1;

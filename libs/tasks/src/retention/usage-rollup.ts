@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 
+/** Usage is shown by the hour: a minute late is soon enough. */
 const EVERY_MS = 60_000;
 /**
  * A task is added this long after its end. The end may be stored later than its time says: a worker keeps on trying while

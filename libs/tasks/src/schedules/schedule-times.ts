@@ -3,6 +3,7 @@ import { CronTimes } from '@baton/cron';
 import type { ScheduleTimes } from '@baton/database';
 import { NoTimeError } from './no-time-error.js';
 
+/** Maximum characters of an expression, of a time zone, and of the reason of a refusal. Each line of a list has them. */
 const MAX_CRON = 200;
 const MAX_ZONE = 64;
 const MAX_REASON = 300;

@@ -30,6 +30,7 @@ export interface CapSpec {
   onLimit: OnLimit;
 }
 
+/** Longer than each key of a principal: the id of an issuer, and a claim of its user of 255 characters. */
 const MAX_CALLER = 300;
 /** `Retry-After` where something must be deleted first. */
 const FULL_RETRY_SECONDS = 60;

@@ -6,6 +6,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { callOnce } from '../push/call-once.js';
 import { type Delivery, DeliverySigner } from '../push/delivery-signer.js';
 
+/** A slow receiver gets the notice again later. */
 const CALL_MS = 10_000;
 /** Notices that are claimed together. */
 const SLICE = 20;

@@ -29,6 +29,7 @@ import { linksOf } from './task-links.js';
 import { encodeCounts, encodeListed, encodeParked, encodeWaiting, taskList } from './task-summary-json.js';
 import { encodeDescendant, encodeWholeTask, wholeTask } from './whole-task-json.js';
 
+/** Maximum characters of a text to search for: more than what a person types. */
 const MAX_TEXT = 200;
 
 const STATE = new QueryPipe(

@@ -22,6 +22,7 @@ import { HOUR_MS, hourOf, UNTIL } from './hours.js';
 import { FORMAT, sendCsv, wantsCsv } from './csv.js';
 import { hasCosts, isUnpriced, type UsageGroup, usageGroups } from './usage-groups.js';
 
+/** A week, which shows a day beside the same day of others. */
 const DEFAULT_DAYS = 7;
 const DAY_MS = 24 * HOUR_MS;
 /** Groups of an answer. */

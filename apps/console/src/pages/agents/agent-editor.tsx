@@ -13,6 +13,7 @@ import { type Agent, agentQuery, documentText, endTry, schemaQuery, writeAgent }
 import { BothVersions } from './both-versions';
 import { schemaCompletions } from './schema-help';
 
+/** Pause in typing after which the text is checked, in ms. */
 const CHECK_AFTER_MS = 300;
 
 const TEMPLATE = `name: Helper

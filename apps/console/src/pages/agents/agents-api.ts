@@ -9,6 +9,7 @@ import { BASE } from '../../base';
 export type Agent = TenantSchemas['Agent'];
 export type AgentWrite = TenantSchemas['AgentWrite'];
 
+/** The largest page that the API allows. */
 const PAGE = 100;
 
 /** An agent, and its tag: a write names with it the version that it changes. */

@@ -1,6 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { answerOf, operatorApi } from '../../api/client';
 
+/** Often enough to watch a deployment. */
 const EVERY_MS = 5_000;
 
 /** The workers of the last hour, read again while a page shows them. */

@@ -6,6 +6,7 @@ export interface KeptDraft {
   draft: Draft;
 }
 
+/** The storage of a browser has about 5 MB for all of the console. */
 const MAX_KEPT = 50;
 
 /** The kept requests of a tenant in this browser. A draft has no token. */

@@ -15,6 +15,7 @@ import {
 import { type AgentRuntime } from '../../runtime-table.js';
 import { wholeNumber } from '../../setting-fields.js';
 
+/** Bounds of what `metadata.echo` may ask for: each caller of the agent says how much it does. */
 export const MAX_CHUNKS = 100_000;
 export const MAX_CHUNK_BYTES = 1024 * 1024;
 export const MAX_DELAY_MS = 600_000;

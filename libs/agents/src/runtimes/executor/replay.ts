@@ -23,6 +23,7 @@ export interface ReplayResult {
 const REPLAY_MS = 10_000;
 /** A module with many packages loads slowly from a slow disk. */
 const LOAD_MS = 60_000;
+/** Memory of the process of a replay, and its largest event. */
 const MEMORY_MB = 1_024;
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 

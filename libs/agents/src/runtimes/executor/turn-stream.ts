@@ -202,6 +202,7 @@ function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
   };
 }
 
+/** The last lines of the console explain a crash. */
 const MAX_LINES = 20;
 /** Maximum characters of the reason why a journal does not fit. */
 const MAX_MISMATCH = 1_000;
@@ -220,6 +221,7 @@ type SentOutput =
 /** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
 const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
 
+/** Reads of secrets of a turn at a time. Each is a read from Postgres. */
 const MAX_SECRETS_ASKED = 100;
 
 /** The functions of the worker that a turn in an agent's process may call. */

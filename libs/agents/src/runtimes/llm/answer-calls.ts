@@ -16,6 +16,7 @@ export interface WrongCall {
 /** Maximum characters of arguments that are kept of a wrong call: from the beginning, and from the end. */
 const MAX_HEAD = 400;
 const MAX_TAIL = 200;
+/** Maximum characters of the name of a tool that a model makes up. No tool has a longer one (`tool-list.ts`). */
 const MAX_NAME = 128;
 /** Maximum characters of the JSON parser's message. */
 const MAX_WRONG = 200;

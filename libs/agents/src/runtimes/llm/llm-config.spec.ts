@@ -115,7 +115,7 @@ describe('the settings of an llm agent', () => {
     ],
     [
       { model: 'openai/m', api: 'chat', providerOptions: { openai: { max_tokens: 9 } } },
-      'config.providerOptions.openai.max_tokens: is not for agents to set',
+      'config.providerOptions.openai.max_tokens: cannot be set by an agent: remove it',
     ],
     [
       { model: 'openai/m', providerOptions: { openai: { a: [{ apiKey: 'x' }] } } },

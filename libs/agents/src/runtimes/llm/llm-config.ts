@@ -48,6 +48,7 @@ const jsonSchema = z
     if (excess) context.addIssue({ code: 'custom', message: `${excess}: make it smaller` });
   });
 
+/** Each agent is a tool, whose description each request has. */
 const MAX_CALLEES = 100;
 
 const slug = z.string('must be the slug of an agent').regex(SLUG, 'must be the slug of an agent');
@@ -127,6 +128,7 @@ function checkModel(settings: ModelFields, context: z.core.$RefinementCtx): void
 
 const fallbackModel = z.strictObject(modelFields, 'must be {model, …}').superRefine(checkModel);
 
+/** A caller waits until each has failed. */
 const MAX_FALLBACKS = 5;
 
 /** The settings of an llm agent, as its author writes them. */

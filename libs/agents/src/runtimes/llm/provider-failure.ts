@@ -25,6 +25,7 @@ export interface ProviderFailure {
   complaint?: Complaint;
 }
 
+/** Characters of a provider's own words. The status of the task, which lists show, has them. */
 const MAX_MESSAGE = 300;
 const LATE = {
   timeout: 'did not end its answer',

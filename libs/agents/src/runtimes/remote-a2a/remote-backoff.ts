@@ -1,6 +1,7 @@
 import { retryPause } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** Pauses between two tries. They double, and then stay. */
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 

@@ -21,6 +21,7 @@ import { type RemoteConfig, cardUrlOf, originsOf } from './remote-config.js';
 import { toA2aAnswer } from './remote-answer.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
 
+/** A card that has changed is read a minute later. A worker keeps this many cards. */
 const CARD_CACHE_MS = 60_000;
 const CARD_CACHE_SIZE = 1_000;
 

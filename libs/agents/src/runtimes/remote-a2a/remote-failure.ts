@@ -16,6 +16,7 @@ import { UnfitAnswer } from './unfit-answer.js';
  */
 export type FailureKind = 'unreached' | 'broken' | 'failing' | 'odd' | 'gone' | 'unsupported' | 'final';
 
+/** Characters of a remote agent's own words. The status of the task, which lists show, has them. */
 const MAX_QUOTE = 300;
 const METHOD_NOT_FOUND = -32601;
 const INTERNAL_ERROR = -32603;

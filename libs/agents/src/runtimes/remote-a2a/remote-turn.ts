@@ -31,6 +31,7 @@ const MAX_ID_LENGTH = 1024;
 const MAX_NOTES = 100;
 /** Times that a task is read again after an answer that is not A2A. A proxy may give one for a moment. */
 const MAX_ODD_READS = 3;
+/** Reads of the remote task to complete its artifacts: the agent may store the state a moment after it has sent it. */
 const VERIFY_TRIES = 3;
 const VERIFY_PAUSE_MS = 200;
 

@@ -19,6 +19,7 @@ const IN = 3;
 const OUT = 4;
 const [maxEventBytes = 0, memoryMb = 0] = process.argv.slice(2, 4).map(Number);
 
+/** Frames come from the worker alone, which this process trusts. */
 const MAX_FRAME = 1024 * 1024 * 1024;
 const SHARE_OF_MEMORY = 1 / 4;
 const POLL_MS = 2;

@@ -1,6 +1,7 @@
 import { McpFailure, unreadable } from './mcp-failure.js';
 import type { ToolList } from './tool-list.js';
 
+/** A server may give a next page for ever. */
 const MAX_PAGES = 100;
 /** Time for all pages but the last one. */
 const MAX_MS = 60_000;

@@ -2,6 +2,7 @@ import { oauthSettings } from '@baton/a2a';
 import { z } from 'zod';
 import { duration, durationText } from '../../../../setting-fields.js';
 
+/** Each is opened before the first request of a turn. */
 const MAX_SERVERS = 16;
 
 /** Bounds of patterns, because each turn matches them with every tool of a server. */

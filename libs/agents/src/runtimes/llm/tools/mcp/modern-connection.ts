@@ -46,7 +46,9 @@ const WAITS = {
   elicitation: { form: {}, url: {} },
 };
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
+/** A server makes the ids of its tasks. Each is stored with its call. */
 const MAX_TASK_ID = 1_000;
+/** Bounds of the interval between two polls: the least, and that of a server which names none. */
 const MIN_INTERVAL_MS = 50;
 const STANDARD_INTERVAL_MS = 1_000;
 

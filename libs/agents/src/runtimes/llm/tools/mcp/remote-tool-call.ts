@@ -17,6 +17,7 @@ const HOLD_MS = 2_000;
 const MIN_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 60_000;
 const MAX_INTERVAL_MS = 10 * 60_000;
+/** Pause after a poll that has failed, in ms. */
 const RETRY_MS = 30_000;
 /** A server that is unreachable for longer has lost the task. */
 const MAX_UNREACHABLE_MS = 60 * 60_000;
@@ -24,7 +25,9 @@ const MAX_UNREACHABLE_MS = 60 * 60_000;
 const AFTER_TTL_MS = 60_000;
 /** A task without a time of its own is given up after this one. */
 const MAX_TASK_MS = 30 * 24 * 60 * 60_000;
+/** A cancel is one request, which no caller waits for. */
 const CANCEL_MS = 2_000;
+/** A server that asks again and again would never let the task end. */
 const MAX_ROUNDS = 20;
 /** JSON-RPC: of a task, that it is unknown or has expired. */
 const INVALID_PARAMS = -32602;

@@ -7,6 +7,7 @@ import type { ToolQuestion } from '../remote-call.js';
 import { isInnerHost } from './inner-host.js';
 import { McpFailure } from './mcp-failure.js';
 
+/** Bounds of what a server may ask: it is stored with the task, and shown to a person. */
 const MAX_QUESTIONS = 10;
 const MAX_MESSAGE = 4_000;
 const MAX_URL = 2_048;
