@@ -153,6 +153,26 @@ describe('SSE stream', () => {
     expect(response.text.match(/id: \d/g)).toEqual(['id: 1', 'id: 2', 'id: 3']);
   });
 
+  it('adds nothing after its end, though its last record comes then', async () => {
+    const response = new SlowResponse();
+    const { stream } = open(response);
+    let say: (record: string) => void = () => undefined;
+    let asked: () => void = () => undefined;
+    const isAsked = new Promise<void>((resolve) => (asked = resolve));
+    const last = () => {
+      asked();
+      return new Promise<string>((resolve) => (say = resolve));
+    };
+    const piped = stream.pipe(items(1), { ...encoding, last });
+    await isAsked;
+    stream.close('shutdown', 'this server is shutting down');
+    say('data: the last record');
+    expect(await piped).toBe('shutdown');
+    await turn();
+    expect(response.text).toContain('this server is shutting down');
+    expect(response.text).not.toContain('the last record');
+  });
+
   it('puts items that are ready together into one write', async () => {
     const response = new SlowResponse();
     await open(response).stream.pipe(items(20), encoding);
@@ -335,12 +355,13 @@ describe('SSE stream', () => {
 
 describe('the streams of a process', () => {
   const HEARTBEAT_MS = 40;
-  const environment = {
+  const settings = {
     sseHeartbeatMs: HEARTBEAT_MS,
     sseBufferBytes: 1024,
     sseBufferTotalBytes: 2048,
     sseStallMs: 60_000,
-  } as Environment;
+  };
+  const environment = settings as Environment;
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 
   /** So many streams that say nothing. */
@@ -390,6 +411,43 @@ describe('the streams of a process', () => {
     for (const response of slow) response.drain();
     await Promise.all(sent);
     expect(seen.map((each) => each.length)).toEqual(Array<number>(20).fill(50));
+  });
+
+  it('leave their share of that to the others when they are over', async () => {
+    const large = { ...settings, sseBufferBytes: 1_000_000 } as Environment;
+    const streams = new EventStreams(new Metrics(), large, new LoopTurns());
+    const { done } = serve(streams, 1);
+    await turn();
+    await turn();
+    /** One event, which the socket takes, and then more, which wait for the reader. */
+    const source = async function* (seen: number[]): AsyncGenerator<StreamItem[]> {
+      yield [item(1)];
+      await turn();
+      await turn();
+      yield* items(500, seen);
+    };
+    /** Begins a stream whose reader takes nothing. `taken`: how many events wait for it. */
+    const beginSlow = async () => {
+      const [slow, seen]: [SlowResponse, number[]] = [new SlowResponse(0), []];
+      const reply = { raw: slow, getHeaders: () => ({}), hijack: () => undefined };
+      const output = () => SseOutput.of(reply as never);
+      const target = { writer: { ...encoding, output }, caller: new AbortController(), request: {} };
+      const sent = streams.send(source(seen), target as never);
+      for (let n = 0; n < 500; n += 1) await turn();
+      return { taken: seen.length, sent, slow };
+    };
+    const takenByTwo = async (): Promise<number[]> => {
+      const two = [await beginSlow(), await beginSlow()];
+      for (const { slow } of two) slow.leave();
+      await Promise.all(two.map(({ sent }) => sent));
+      return two.map(({ taken }) => taken);
+    };
+    const [first = 0, second = 0] = await takenByTwo();
+    // All of the memory, and then a third of it: the idle stream has a share as well.
+    expect(second).toBeLessThan(first / 2);
+    for (let n = 0; n < 3; n += 1) expect(await takenByTwo()).toEqual([first, second]);
+    streams.closeAll();
+    await done;
   });
 
   it('all get heartbeats, and not all at once', async () => {

@@ -98,6 +98,31 @@ async function until(tenantId: string, streams: number): Promise<void> {
 }
 
 describe('slots for streams', () => {
+  it('are free when the caller leaves, once, though the stream still sends its buffer', async () => {
+    const quota = await process();
+    const tenantId = newTenant(1);
+    const caller = new AbortController();
+    let finish: () => void = () => undefined;
+    let lingering: Promise<void> | undefined;
+    await new Promise<void>((begin) => {
+      const principal = { kind: 'token', key: 'token' } as const;
+      lingering = quota.during({ tenantId, principal }, caller.signal, () => {
+        begin();
+        return new Promise<void>((end) => (finish = end));
+      });
+    });
+    expect((await open(quota, tenantId)).refusal).toBeDefined();
+    caller.abort();
+    const next = await open(quota, tenantId);
+    expect(next.refusal).toBeUndefined();
+    finish();
+    await lingering;
+    await until(tenantId, 1);
+    expect((await open(quota, tenantId)).refusal).toBeDefined();
+    await next.close();
+    await until(tenantId, 0);
+  });
+
   it('are as many as the limit over all processes under concurrent calls', async () => {
     const [one, other] = await Promise.all([process(), process()]);
     const [tenant, another] = [newTenant(5), newTenant(2)];

@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import type { RunKey, TaskStore } from '@baton/database';
+import type { LeaseKey, RunKey, TaskStore } from '@baton/database';
 import { Logger, Metrics } from '@baton/telemetry';
 import { ActiveRuns } from './active-runs.js';
 
@@ -63,5 +63,36 @@ describe('a run whose log refuses it', () => {
     const { signal } = active.hold({ ...KEY, attempt: 2 });
     await active.stopRefused(KEY);
     expect(signal.aborted).toBe(false);
+  });
+});
+
+describe('a run of this worker', () => {
+  it('stays held when an earlier attempt of it ends here', () => {
+    const active = runs(TaskState.TASK_STATE_WORKING);
+    active.hold(KEY);
+    const { signal } = active.hold({ ...KEY, attempt: 2 });
+    active.release(KEY);
+    expect(active.size).toBe(1);
+    active.stopAll('shutdown');
+    expect(signal.reason).toBe('shutdown');
+    active.release({ ...KEY, attempt: 2 });
+    expect(active.size).toBe(0);
+  });
+
+  it('has its lease extended from before its claim until the answer, and no longer', async () => {
+    const active = runs(TaskState.TASK_STATE_WORKING);
+    const steps: string[] = [];
+    const note = (step: string) => (key: LeaseKey) => void steps.push(`${step} ${key.runId} ${key.attempt}`);
+    // The thread of the real one needs Postgres.
+    Object.assign(active, { leases: { hold: note('hold'), release: note('release') } });
+    const claim = (answer: Promise<string>) =>
+      active.whileClaiming('tenant', 'run', () => {
+        steps.push('claim');
+        return answer;
+      });
+    expect(await claim(Promise.resolve('claimed'))).toBe('claimed');
+    await expect(claim(Promise.reject(new Error('away')))).rejects.toThrow('away');
+    const each = ['hold run 0', 'claim', 'release run 0'];
+    expect(steps).toEqual([...each, ...each]);
   });
 });

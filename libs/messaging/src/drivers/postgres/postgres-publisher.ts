@@ -4,6 +4,7 @@ import { type QuietLog } from '../../quiet-log.js';
 
 /** Maximum that waits for a slow server. More is dropped. */
 const WAITING_CHARS = 4 * 1024 * 1024;
+/** Signals of one statement. */
 const BATCH = 500;
 /** Between two tries to tell that signals were dropped. */
 const TELL_MS = 500;
