@@ -56,7 +56,8 @@ export function optionsProblem(
   }
   for (const [name, given] of Object.entries(options)) {
     const refused = Object.keys(given).find((key) => REFUSED[api].includes(key));
-    if (refused !== undefined) return { path: [name, refused], message: 'cannot be set by an agent: remove it' };
+    if (refused !== undefined)
+      return { path: [name, refused], message: 'cannot be set by an agent: remove it' };
   }
   const problem = problemIn(options, []);
   if (problem || JSON.stringify(options).length <= MAX_OPTIONS) return problem;
