@@ -92,7 +92,7 @@ describe('waiting for a process that starts', () => {
 
   it('kills one that gets on no more, and says so', async () => {
     const child = running();
-    const readyUrl = 'http://127.0.0.1:1/readyz';
+    const readyUrl = () => 'http://127.0.0.1:1/readyz';
     const asked: boolean[] = [];
     const progress = { hasStalled: () => asked.push(true) === 3 };
     await expect(waitUntilReady(child, { ...app, readyUrl }, progress)).rejects.toThrow(
@@ -105,7 +105,7 @@ describe('waiting for a process that starts', () => {
     const child = { ...running(), exited: Promise.resolve('exit code 3') };
     const progress = { hasStalled: () => false };
     await expect(
-      waitUntilReady(child, { ...app, readyUrl: 'http://127.0.0.1:1/readyz' }, progress),
+      waitUntilReady(child, { ...app, readyUrl: () => 'http://127.0.0.1:1/readyz' }, progress),
     ).rejects.toThrow('The worker process ended (exit code 3)');
   });
 });

@@ -1,4 +1,3 @@
-import getPort from 'get-port';
 import { type Environment, ownUrl } from '@baton/config';
 import { Silence } from '@baton/telemetry';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -7,7 +6,7 @@ import { join } from 'node:path';
 import { type Home } from './home.js';
 import type { PrintedLink } from './printed-link.js';
 import { StartError } from './start-error.js';
-import { inUrl, LOOPBACK } from './loopback.js';
+import { LOOPBACK } from './loopback.js';
 import {
   cpuTimeOf,
   forgetProcess,
@@ -85,20 +84,18 @@ export function workerProcess(
   return {
     title: `Worker ${number}`,
     stopTimeoutMs: environment.workerGraceMs + MARGIN_MS,
-    start: async () => {
-      const port = await getPort({ host: LOOPBACK });
-      return startApp(
+    start: () =>
+      startApp(
         command(home, `worker-${number}`, environment, {
           app: 'worker',
-          environment: { ...variables, HOST: LOOPBACK, WORKER_PORT: String(port) },
-          readyUrl: `http://${inUrl(LOOPBACK)}:${port}/readyz`,
+          // A port that is free now may be taken when the worker listens.
+          environment: { ...variables, HOST: LOOPBACK, WORKER_PORT: '0' },
         }),
         ({ type, text }) => {
           // All workers load the same agents and print the same about them. Each has output of its own runs.
           if (type === 'output' || (type === 'notice' && number === 1)) onNotice(String(text));
         },
-      );
-    },
+      ),
   };
 }
 
@@ -117,12 +114,21 @@ interface RunningApp extends RunningProcess {
   send(message: object): void;
 }
 
+/** What one of our own processes says to the one that has started it. */
+interface ProcessMessage {
+  type?: unknown;
+  /** Of `ready`: where it listens. */
+  url?: unknown;
+  /** For the person at the terminal. */
+  text?: unknown;
+}
+
 /** One of our own processes to start from the build. */
 interface AppCommand {
   app: 'api' | 'worker';
   environment: Record<string, string>;
-  /** Answers 200 as soon as the process is ready. */
-  readyUrl: string;
+  /** Answers 200 as soon as the process is ready. Default: `/readyz` where the process says that it listens. */
+  readyUrl?: string;
   logFile: string;
   /** Maximum time without an answer to pings, in milliseconds. Then it is killed. */
   maxSilenceMs: number;
@@ -137,7 +143,7 @@ interface AppCommand {
  */
 async function startApp(
   command: AppCommand,
-  onMessage?: (message: { type?: unknown; text?: unknown }) => void,
+  onMessage?: (message: ProcessMessage) => void,
 ): Promise<RunningApp> {
   const main = join(__dirname, '../..', command.app, 'src/main.js');
   if (!existsSync(main)) throw new StartError(`${main} is missing: run \`npm run build\` first.`);
@@ -150,11 +156,17 @@ async function startApp(
   });
   closeSync(log);
   if (child.pid) recordProcess(command.pidFile, child.pid);
-  child.on('message', (message: { type?: unknown; text?: unknown } | null) => {
+  let { readyUrl } = command;
+  child.on('message', (message: ProcessMessage | null) => {
+    if (message?.type === 'ready') readyUrl ??= `${String(message.url)}/readyz`;
     if (message) onMessage?.(message);
   });
   const running = runningProcess(child, command.pidFile);
-  await waitUntilReady(running, command, new StartProgress(STALL_MS, () => cpuTimeOf(child.pid ?? 0)));
+  await waitUntilReady(
+    running,
+    { ...command, readyUrl: () => readyUrl },
+    new StartProgress(STALL_MS, () => cpuTimeOf(child.pid ?? 0)),
+  );
   killWhenSilent(child, command.maxSilenceMs);
   return { ...running, send: (message) => void child.send(message, () => undefined) };
 }
@@ -179,14 +191,14 @@ function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {
 
 export async function waitUntilReady(
   running: RunningProcess,
-  { app, readyUrl, logFile }: Pick<AppCommand, 'app' | 'readyUrl' | 'logFile'>,
+  { app, readyUrl, logFile }: Pick<AppCommand, 'app' | 'logFile'> & { readyUrl: () => string | undefined },
   progress: Pick<StartProgress, 'hasStalled'>,
 ): Promise<void> {
   let ended: string | undefined;
   let isReady = false as boolean;
   void running.exited.then((reason) => (ended = reason));
   await waitUntil(async () => {
-    isReady = ended === undefined && (await answersOk(readyUrl));
+    isReady = ended === undefined && (await answersOk(readyUrl()));
     return isReady || ended !== undefined || progress.hasStalled();
   }, Infinity);
   if (isReady) return;
@@ -213,11 +225,13 @@ export function killWhenSilent(child: ChildProcess, maxSilenceMs: number): void 
   child.once('exit', () => clearInterval(timer));
 }
 
-const answersOk = (url: string): Promise<boolean> =>
-  fetch(url, { signal: AbortSignal.timeout(2000) }).then(
-    async (response) => {
-      await response.body?.cancel();
-      return response.ok;
-    },
-    () => false,
-  );
+const answersOk = async (url: string | undefined): Promise<boolean> => {
+  if (url === undefined) return false;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+};

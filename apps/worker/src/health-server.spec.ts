@@ -35,6 +35,7 @@ describe('the health port of a worker', () => {
   }
 
   it('says that it lives, whether it is ready, and its metrics', async () => {
+    expect(server.url).toBe(`http://127.0.0.1:${port}`);
     expect((await get('/healthz')).statusCode).toBe(200);
     expect((await get('/readyz')).statusCode).toBe(200);
     isReady = false;

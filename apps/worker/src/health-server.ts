@@ -1,4 +1,4 @@
-import { Environment, isManagementHost } from '@baton/config';
+import { Environment, isManagementHost, ownUrl } from '@baton/config';
 import { PlatformReadiness } from '@baton/tasks';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
@@ -16,6 +16,8 @@ const SILENT_MS = 10_000;
 @Injectable()
 export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdown {
   private server: Server | undefined;
+  /** Where it answers. Unset: nowhere. */
+  url: string | undefined;
 
   constructor(
     private readonly readiness: PlatformReadiness,
@@ -39,6 +41,7 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
       server.listen(workerPort, host, resolve);
     });
     const { port } = server.address() as AddressInfo;
+    this.url = ownUrl(host, port);
     this.logger.info('worker health', { workerPort: port });
   }
 

@@ -13,6 +13,7 @@ import {
   warnOfUnknownSettings,
 } from '@baton/telemetry';
 import { NestFactory } from '@nestjs/core';
+import { HealthServer } from './health-server.js';
 import { WorkerModule } from './worker.module.js';
 
 async function main(): Promise<void> {
@@ -36,7 +37,7 @@ async function main(): Promise<void> {
   stopOnSignals(logger, workerGraceMs, () => app.close());
   const readiness = app.get(PlatformReadiness, { strict: false });
   readiness.prepareWith(() => app.get(RunStore, { strict: false }).prepare());
-  process.send?.({ type: 'ready' });
+  process.send?.({ type: 'ready', url: app.get(HealthServer, { strict: false }).url });
   await readiness.untilReady();
   logger.info('worker is ready', { slots: workerConcurrency });
 }
