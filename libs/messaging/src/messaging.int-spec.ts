@@ -209,7 +209,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
 
     it('gives no reserved slot to a tenant that has many runs in the worker, whatever its runs may use', async () => {
       const [flood, other] = [someRun().tenantId, crypto.randomUUID()];
-      const ofFlood = Array.from({ length: 5 }, () => ({ ...someRun(), tenantId: flood }));
+      const ofFlood = Array.from({ length: 4 }, () => ({ ...someRun(), tenantId: flood }));
       const only = { ...someRun(), tenantId: other, mayUseReserved: true };
       const inbox = new Inbox<RunJob>();
       const finish: (() => void)[] = [];
@@ -223,14 +223,13 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
         await one.enqueueRuns(ofFlood.slice(0, 2));
         await inbox.reach(2);
         // Two APIs have each taken one of these for the first run of its tenant.
-        const late = ofFlood.slice(2, 4).map((run) => ({ ...run, mayUseReserved: true }));
+        const late = ofFlood.slice(2).map((run) => ({ ...run, mayUseReserved: true }));
         await one.enqueueRuns(late);
         expect(consumer.tryStart({ ...late[0]!, tenantId: flood }, async () => undefined)).toBe(false);
         // The reserved slots are there for others.
         await one.enqueueRuns([only]);
         expect((await inbox.reach(3)).at(-1)?.runId).toBe(only.runId);
-        // The runs of the flood come when ordinary slots are free, the ones that wait longest first.
-        await one.enqueueRuns([ofFlood[4]!]);
+        // The runs of the flood come when ordinary slots are free.
         finish.splice(0).forEach((end) => end());
         const after = (await inbox.reach(5)).slice(3).map(({ runId }) => runId);
         expect(after.sort()).toEqual(late.map(({ runId }) => runId).sort());

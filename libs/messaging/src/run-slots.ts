@@ -65,6 +65,7 @@ export class RunSlots {
       const right = { tenantId: run.tenantId, mayUseReserved };
       const isOrdinary = (): boolean => mayUseReserved && !this.mayUseReserved(right);
       while (this.isFull(right) && !isOrdinary() && (await this.change(waitingRuns, SLOT_WAIT_MS)));
+      // From here to `begin` nothing waits: another job would take the same slot.
       if (this.isClosed) break;
       if (!this.isFull(right)) claims.push(this.begin(run));
       else if (isOrdinary()) ordinary.push(run);
