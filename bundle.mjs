@@ -82,18 +82,6 @@ const ownFolders = {
   },
 };
 
-/** The loggers of Nest, which Baton replaces, format dates. To make a format takes 11 ms of each start: it is made when it is used. */
-const lateDateFormat = {
-  name: 'late-date-format',
-  setup({ onLoad }) {
-    onLoad({ filter: /\/@nestjs\/common\/services\/(console-)?logger\.service\.js$/ }, async ({ path }) => {
-      const contents = await readFile(path, 'utf8');
-      const format = /(?<=const dateTimeFormatter = )new Intl\.DateTimeFormat\([^;]*\)(?=;)/;
-      return { contents: contents.replace(format, '{ format: (time) => $&.format(time) }'), loader: 'js' };
-    });
-  },
-};
-
 const OPTIONS = {
   bundle: true,
   platform: 'node',
@@ -101,7 +89,7 @@ const OPTIONS = {
   format: 'cjs',
   external: EXTERNAL,
   define: DEFINE,
-  plugins: [ownFolders, lateDateFormat],
+  plugins: [ownFolders],
   // A process keeps this text in memory, and the position of each line.
   minifyWhitespace: true,
   lineLimit: 200,
