@@ -1,8 +1,7 @@
 // npm run bench:compression: what LZ4 brings for long texts. Two Batons in turns, each on a stock Postgres (stock.mjs) of its own; one has its
 // columns set back to pglz, which is Postgres' default. ROUNDS (8), SECONDS (2): of each load. CLIENTS (16).
-import { readFileSync } from 'node:fs';
-import { execFileSync } from 'node:child_process';
 import pg from 'pg';
+import { usageOf } from './counters.mjs';
 import { together } from './load.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton } from './servers.mjs';
@@ -45,20 +44,7 @@ async function setPglz(url) {
 }
 
 /** CPU time in ms of the processes of Postgres. */
-function cpuOf({ processes }) {
-  const { postgres } = processes();
-  const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(postgres)], { encoding: 'utf8' });
-  const timeOf = (pid) => {
-    try {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
-      return (Number(fields[11]) + Number(fields[12])) * 10;
-    } catch {
-      // It has just ended.
-      return 0;
-    }
-  };
-  return [postgres, ...children.trim().split(/\s+/)].reduce((sum, pid) => sum + timeOf(pid), 0);
-}
+const cpuOf = ({ processes }) => usageOf(processes().postgres).cpu;
 
 const batons = await Promise.all([startBaton({ workers: 1 }), startBaton({ workers: 1 })]);
 try {

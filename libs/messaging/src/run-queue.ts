@@ -41,17 +41,25 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
     return this.addJobs(shareOut(runs));
   }
 
-  /** Puts runs at the head of this queue, for which a worker has no slot: none that came after them is before them. */
+  /** Puts runs without a slot back at the head of this queue: they stay before those that came later. */
   giveBack(runs: readonly RunJob[]): Promise<void> {
     return this.addJobs([givenBack(runs)]);
   }
 
-  /** Takes runs for free slots from now on. */
+  /**
+   * Takes runs for free slots from now on.
+   * @param ordinary the queue of ordinary runs
+   */
   consume(
     slots: RunSlots,
-    rights: Pick<RunSource, 'mayUseReserved' | 'giveToOrdinary'>,
+    mayUseReserved: boolean,
+    ordinary: RunQueue<B, C> = this,
   ): Consumer & { isPaused(): boolean } {
-    const source: RunSource = { ...rights, giveBack: (runs) => this.giveBack(runs) };
+    const source: RunSource = {
+      mayUseReserved,
+      giveBack: (runs) => this.giveBack(runs),
+      giveToOrdinary: (runs) => ordinary.giveBack(runs),
+    };
     return this.open(Math.min(slots.count, MAX_DELIVERIES), ({ name, data }) => {
       const runs = name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)];
       return slots.deliver(runs, source);

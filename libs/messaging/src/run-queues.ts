@@ -42,10 +42,9 @@ export class RunQueues<B extends IQueueBackend, C> {
   consume(concurrency: number, execute: RunHandler): RunConsumption {
     const slots = new RunSlots(concurrency, execute, this.log);
     this.slots.add(slots);
-    const giveToOrdinary = (runs: readonly RunJob[]): Promise<void> => this.ordinary.giveBack(runs);
     const consumers = [
-      this.ordinary.consume(slots, { mayUseReserved: false, giveToOrdinary }),
-      this.reserved.consume(slots, { mayUseReserved: true, giveToOrdinary }),
+      this.ordinary.consume(slots, false),
+      this.reserved.consume(slots, true, this.ordinary),
     ];
     const [first] = consumers;
     return {

@@ -32,7 +32,7 @@ export interface RunSource {
  * ordinary runs the reserved slots count as taken.
  *
  * Processes that accept runs of one tenant at the same moment may each give one of them the right to a reserved slot. So the worker
- * counts again: without a right is a run whose tenant has many runs here. It goes to the queue of ordinary runs.
+ * counts again: a run whose tenant has many runs here loses the right, and goes to the queue of ordinary runs.
  */
 export class RunSlots {
   private readonly running = new Set<Promise<void>>();
@@ -60,7 +60,6 @@ export class RunSlots {
     const { runs: waitingRuns, jobs: waitingJobs } = this.waiting[mayUseReserved ? 'reserved' : 'ordinary'];
     const claims: Promise<void>[] = [];
     const ordinary: RunJob[] = [];
-    const rest = [...runs];
     for (const run of runs) {
       const right = { tenantId: run.tenantId, mayUseReserved };
       const isOrdinary = (): boolean => mayUseReserved && !this.mayUseReserved(right);
@@ -70,8 +69,8 @@ export class RunSlots {
       if (!this.isFull(right)) claims.push(this.begin(run));
       else if (isOrdinary()) ordinary.push(run);
       else break;
-      rest.shift();
     }
+    const rest = runs.slice(claims.length + ordinary.length);
     // In new jobs: this one is still there, and its id with it.
     if (ordinary.length > 0) await source.giveToOrdinary(ordinary);
     if (rest.length > 0) await source.giveBack(rest);

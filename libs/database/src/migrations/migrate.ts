@@ -43,9 +43,9 @@ const MIGRATION_LOCK = 4_712_083_002;
 /** A process that waits for the lock continues this soon after it is free. */
 const LOOK_AGAIN_MS = 250;
 
-/** So long other sessions may queue behind a statement that waits for a lock. */
+/** Callers wait no longer for a migration that waits for a lock. */
 const LOCK_TIMEOUT_MS = 2_000;
-/** So long a statement is tried again: an operator then has to end the session that holds the lock. */
+/** After this an operator has to end the session that holds the lock. */
 const LOCK_PATIENCE_MS = 600_000;
 
 const HISTORY_EXISTS = `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found`;
@@ -63,26 +63,26 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
  * @returns the names of the migrations applied
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
-  const limits = limitsOf(options);
-  const applied = await applyPending(databaseUrl, options, limits);
-  const { systemKey, report } = options;
+  const settled = withDefaults(options);
+  const { systemKey, report } = settled;
+  const applied = await applyPending(databaseUrl, settled);
   if (options.folder === undefined) {
-    await compressTexts(databaseUrl, limits);
+    await compressTexts(databaseUrl, settled);
     const mended = await mendShiftedTimes(databaseUrl, systemKey);
     if (mended > 0) {
-      report?.(
+      report(
         `Mended ${mended} times that an earlier release had stored in the time zone of Postgres in place of UTC.`,
       );
     }
   }
   if (options.folder === undefined && !(await guardAuditIfUnused(databaseUrl, systemKey))) {
-    report?.(
+    report(
       'Processes may still delete records of the audit log, as release 0.2.0 does. When no process of that release is left, run ' +
         '`npm run migrate -- --audit-log enforce`.',
     );
   }
   if (systemKey !== undefined && !(await enforceIfUnused(databaseUrl, systemKey))) {
-    report?.(
+    report(
       'DATABASE_SYSTEM_KEY is set, but the database does not ask for it yet. When every process has it, run ' +
         '`npm run migrate -- --system-key enforce`.',
     );
@@ -90,7 +90,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   return applied;
 }
 
-const limitsOf = (options: MigrateOptions): MigrationOptions => ({
+const withDefaults = (options: MigrateOptions): MigrateOptions & MigrationOptions => ({
   lockTimeoutMs: LOCK_TIMEOUT_MS,
   lockPatienceMs: LOCK_PATIENCE_MS,
   ...options,
@@ -99,10 +99,9 @@ const limitsOf = (options: MigrateOptions): MigrationOptions => ({
 
 async function applyPending(
   databaseUrl: string,
-  options: MigrateOptions,
-  limits: MigrationOptions,
+  options: MigrateOptions & MigrationOptions,
 ): Promise<string[]> {
-  const { report } = limits;
+  const { report } = options;
   const sessions = [1, 2].map(() => openSession(databaseUrl));
   const [client, watch] = sessions as [Client, Client];
   try {
@@ -117,7 +116,7 @@ async function applyPending(
     const { pending } = set;
     if (pending.length === 0) return [];
     report(`${pending.length} of ${all.length} migrations are pending.`);
-    const runner = new StepRunner(new MigrationSession(client, watch, limits));
+    const runner = new StepRunner(new MigrationSession(client, watch, options));
     await applyMigrations(databaseUrl, set, async (migration) => {
       report(`[${pending.indexOf(migration) + 1}/${pending.length}] ${migration.name}`);
       await runner.run(migration).catch((error: unknown) => {

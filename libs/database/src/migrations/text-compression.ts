@@ -25,7 +25,7 @@ const OTHERS = `SELECT c.relname AS "table", array_agg(a.attname::text ORDER BY 
     AND a.attnum > 0 AND NOT a.attisdropped AND a.attstorage IN ('x', 'm') AND a.attcompression <> 'l'
   GROUP BY c.relname ORDER BY c.relname`;
 
-interface Uncompressed {
+interface TableColumns {
   table: string;
   columns: string[];
 }
@@ -49,12 +49,12 @@ export async function compressTexts(databaseUrl: string, options: MigrationOptio
   });
 }
 
-async function othersOf(client: Client): Promise<Uncompressed[]> {
+async function othersOf(client: Client): Promise<TableColumns[]> {
   const [server] = (await client.query<{ hasLz4: boolean }>(HAS_LZ4)).rows;
-  return server?.hasLz4 ? (await client.query<Uncompressed>(OTHERS, [TABLES])).rows : [];
+  return server?.hasLz4 ? (await client.query<TableColumns>(OTHERS, [TABLES])).rows : [];
 }
 
-const setLz4 = ({ table, columns }: Uncompressed): string =>
+const setLz4 = ({ table, columns }: TableColumns): string =>
   `ALTER TABLE ${escapeIdentifier(table)} ${columns
     .map((column) => `ALTER COLUMN ${escapeIdentifier(column)} SET COMPRESSION lz4`)
     .join(', ')}`;

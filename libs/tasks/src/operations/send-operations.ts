@@ -98,7 +98,7 @@ export class SendOperations {
     signal: AbortSignal,
   ): AsyncGenerator<StreamItem[]> {
     const opening = await this.open(call, request, signal);
-    yield takeFirst(opening);
+    if (opening.first) yield takeFirst(opening);
     if (opening.isOver) return;
     const { watch, taskId } = opening;
     const isLimited = call.rules.streamWait === 'limited';

@@ -12,8 +12,8 @@ export interface WorkerReserve {
 }
 
 /**
- * A run that has just ended holds its slot for some milliseconds more. A tenant that sends one task after another may so have twice as
- * many runs in a worker as are in flight.
+ * A run that has just ended holds its slot for some milliseconds more. So a tenant that sends one task after another may have twice as
+ * many runs in a worker as in flight.
  */
 const STILL_ENDING = 2;
 
