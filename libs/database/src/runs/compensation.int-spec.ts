@@ -44,7 +44,8 @@ describe('a canceled task with steps to undo', () => {
       await compensations.postpone(tenantId, taskId, longestMs);
       const [row] = await sql(
         stores,
-        `SELECT extract(epoch FROM compensates_at - clock_timestamp())::float8 AS seconds FROM tasks WHERE id = '${taskId}'`,
+        // The column has rounded its time to milliseconds.
+        `SELECT extract(epoch FROM compensates_at - clock_timestamp()::timestamptz(3))::float8 AS seconds FROM tasks WHERE id = '${taskId}'`,
       );
       return (row as { seconds: number }).seconds;
     };
