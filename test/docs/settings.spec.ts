@@ -23,9 +23,10 @@ describe('what is generated from the tables of libs/config', () => {
   });
 });
 
-describe('docs/reference/settings.md', () => {
-  it('describes every setting there is', () => {
-    const names = [...read('docs/reference/settings.md').matchAll(/^\| `([A-Z][A-Z0-9_]*)`/gm)];
-    expect(names.map(([, name]) => name).sort()).toEqual([...SETTING_NAMES].sort());
+describe('docs/reference/settings.md and docs/reference/limits.md', () => {
+  it('describe every setting there is', () => {
+    const settings = [...read('docs/reference/settings.md').matchAll(/^\| `([A-Z][A-Z0-9_]*)`/gm)];
+    const limits = [...read('docs/reference/limits.md').matchAll(/^\| `\w+` +\| \S+ +\| `(LIMIT_\w+)`/gm)];
+    expect([...settings, ...limits].map(([, name]) => name).sort()).toEqual([...SETTING_NAMES].sort());
   });
 });

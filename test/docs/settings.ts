@@ -37,19 +37,21 @@ function comment(text: string): string {
   return lines.map((line) => `# ${line}\n`).join('');
 }
 
-/** The tables of docs/reference/settings.md. */
+/** The tables of docs/reference/settings.md. Those of limits are in the table of docs/reference/limits.md. */
 export function settingTables(): string {
   return groups.map(tableSection).join('\n');
 }
 
 function tableSection(group: SettingGroup): string {
+  const introduction = group.introduction ? `${linked(group.introduction)}\n` : '';
+  const title = `## ${group.title}\n\n${introduction}`;
+  if (group === SETTING_GROUPS.limits) return title;
   const rows = Object.entries(group.settings).map(([key, setting]) => [
     `\`${environmentName(key, group)}\``,
     setting.default && `\`${setting.default}\``,
     linked(setting.description),
   ]);
-  const introduction = group.introduction ? `${linked(group.introduction)}\n\n` : '';
-  return `## ${group.title}\n\n${introduction}${table([['Setting', 'Default', 'Description'], ...rows])}\n`;
+  return `${title}${introduction && '\n'}${table([['Setting', 'Default', 'Description'], ...rows])}\n`;
 }
 
 /** Descriptions name a page of the docs, or a section of one, by its path in the repository. */

@@ -2,7 +2,7 @@
 export interface LimitRule {
   /** The unit, in a few words, as the command line and docs/reference/limits.md show it. */
   counts: string;
-  /** Sentences for `.env.example` and docs/reference/settings.md. */
+  /** Sentences for `.env.example`. */
   description: string;
   /** What happens over the limit, in Markdown, for docs/reference/limits.md. */
   exceeded: string;

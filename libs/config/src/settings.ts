@@ -829,10 +829,8 @@ const limits = group(
   {
     prefix: 'LIMIT_',
     introduction:
-      'Defaults for tenants without their own value (`baton tenants limits`). Each applies to all processes ' +
-      'together. `npm start`, single processes, `docker compose` and the Helm chart have the same defaults. A limit without a ' +
-      'default is off. `none` lifts a limit, here or for a tenant. ' +
-      'docs/reference/limits.md explains each.',
+      '`LIMIT_…` is the default of a limit, for tenants without their own value. A limit without a default is off. `none` lifts a ' +
+      'limit. docs/reference/limits.md lists and explains each.',
   },
 );
 
