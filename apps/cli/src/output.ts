@@ -39,11 +39,19 @@ export const formatTimeText = (text: string | null | undefined): string =>
 
 const twoDigits = (number: number): string => String(number).padStart(2, '0');
 
-/** Columns aligned at the left, two spaces apart, the titles in the first line. */
-export function formatTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+/**
+ * Columns aligned at the left, two spaces apart, the titles in the first line.
+ * @param indents of a tree: how many spaces the first cell of each row is moved to the right
+ */
+export function formatTable(
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  indents: readonly number[] = [],
+): string {
+  const indent = (row: number, column: number): string => (column === 0 ? ' '.repeat(indents[row] ?? 0) : '');
   const lines = [
     titles.map((title) => title.toUpperCase()),
-    ...rows.map((row) => row.map((cell) => oneLine(cell))),
+    ...rows.map((row, i) => row.map((cell, column) => `${indent(i, column)}${oneLine(cell)}`)),
   ];
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   return lines

@@ -8,7 +8,7 @@ import {
   type TraceFilter,
   traceRows,
 } from '@baton/contract';
-import { formatTime, printable, printTable, printValue, type Terminal } from '../output.js';
+import { formatTable, formatTime, printable, printValue, type Terminal } from '../output.js';
 
 export type Trace =
   TenantPaths['/v1/tasks/{id}/trace']['get']['responses'][200]['content']['application/json'];
@@ -49,16 +49,19 @@ export function printTrace(
   const nameOf = nameIn(slugs);
   // The times count from the begin of the whole trace.
   const all = traceRows(trace.task_id, trace).rows;
-  const rows = filterRows(all, filter, nameOf).rows.map(({ span, depth, start, ms }) => [
-    `${'  '.repeat(depth)}${span.kind} ${nameOf(span)}`,
+  const shown = filterRows(all, filter, nameOf).rows;
+  if (shown.length === 0)
+    return terminal.err(all.length === 0 ? 'The task has no trace yet.' : 'No span of the trace matches.');
+  const rows = shown.map(({ span, start, ms }) => [
+    `${span.kind} ${nameOf(span)}`,
     seconds(start),
     seconds(ms),
     span.state,
     span.entry === undefined ? '' : String(span.entry),
     saidOf(span, trace),
   ]);
-  const none = all.length === 0 ? 'The task has no trace yet.' : 'No span of the trace matches.';
-  printTable(terminal, TITLES, rows, none);
+  const indents = shown.map(({ depth }) => 2 * depth);
+  terminal.out(formatTable(TITLES, rows, indents));
 }
 
 /** Prints what was answered to the questions of a task: who, when, the decision, and each field of a form. */
