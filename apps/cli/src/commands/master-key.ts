@@ -69,7 +69,7 @@ async function createKeys(
     throw new OperatorError(
       `The file ${file} is gone, and the database was used with this master key: put the file back from your copy. ` +
         'If the key is lost, run this command with --lost, then `npx baton secrets rotate --key-lost` ' +
-        '(docs/operating/security.md#the-master-key).',
+        '(docs/operating/secrets.md#the-master-key).',
     );
   }
   try {

@@ -105,7 +105,7 @@ const refusal = (id: string, { newest, setting, ifLost }: MasterKeyIds): MasterK
   new MasterKeyError(
     `${setting} gives the key ${newest}, and the secrets of this database are encrypted with the key ${id}: let ` +
       `${setting} give that key, or add it to BATON_MASTER_KEY_PREVIOUS to change keys. If it is lost, ` +
-      `run "${ifLost}" (docs/operating/security.md#the-master-key).`,
+      `run "${ifLost}" (docs/operating/secrets.md#the-master-key).`,
   );
 
 /** Whether anything in the database is encrypted. */
