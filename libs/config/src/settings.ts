@@ -200,10 +200,8 @@ const api = group('API', {
   ),
   grpcPublicAddress: optional(
     hostAndPort,
-    'Name and port under which callers reach the gRPC port, such as grpc.example.com:443. Agent cards list it. With ' +
-      '`localhost`, such as localhost:50051, cards list the host name of PUBLIC_URL, or that of the request for the card, ' +
-      'with this port. Without it, cards list no gRPC: some clients refuse a card with such an address ' +
-      '(docs/calling/grpc.md).',
+    'Name and port under which callers reach the gRPC port, such as grpc.example.com:443, for agent cards ' +
+      '(docs/calling/grpc.md#on-cards). Without it, cards list no gRPC.',
   ),
   grpcTlsCert: optional(
     pem,
@@ -588,8 +586,7 @@ const worker = group('Worker', {
   mcpKeptPrograms: setting(
     integer(0, 1000),
     16,
-    'Maximum MCP programs with `keep` that a worker keeps for their contexts, in use or not. The program that has waited longest ' +
-      'makes room. If all are in use, a further program ends with its turn (docs/agents/tools.md#keep-a-program).',
+    'Maximum MCP programs with `keep` that a worker keeps for their contexts (docs/agents/tools.md#keep-a-program).',
   ),
   mcpKeptProgramsPerTenant: setting(integer(0, 1000), 4, 'The same for the programs of one tenant.'),
 });
@@ -741,8 +738,7 @@ const everyProcess = group('Every process', {
   pushNotifications: setting(
     pushMode,
     'declared',
-    'Agents with push notifications: off = none; declared = those with `pushNotifications: true` in their document; ' +
-      'all = all except those with `pushNotifications: false` (docs/calling/push.md).',
+    'Agents with push notifications: off, declared (those that say so) or all (docs/calling/push.md#configs).',
   ),
   pushChallenge: setting(
     flag,
