@@ -275,14 +275,21 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
       TURN_MS: 'libs/outbound/src/answer-turns.ts',
       TENANT_TIME_SHARE: 'libs/outbound/src/answer-turns.ts',
+      LARGE_WRITES_SHARE: 'libs/database/src/runs/large-writes.ts',
     },
     share:
-      'Answers of models, tools, remote agents and receivers to a tenant take {TENANT_TIME_SHARE} of the time.',
+      'Answers of models, tools, remote agents and receivers to a tenant take {TENANT_TIME_SHARE} of the time. ' +
+      'Large appends of its runs take {LARGE_WRITES_SHARE} while other tenants append.',
     details:
-      'They are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
-    exceeded: 'The connection is not read until it is its turn. Compressed answers are refused.',
+      'Answers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
+    exceeded:
+      'The connection is not read until it is its turn. Compressed answers are refused. Runs wait for the log.',
     metrics: ['nodejs_eventloop_lag_p99_seconds'],
-    tests: ['libs/outbound/src/answer-turns.spec.ts', 'libs/outbound/src/outbound.spec.ts'],
+    tests: [
+      'libs/outbound/src/answer-turns.spec.ts',
+      'libs/outbound/src/outbound.spec.ts',
+      'libs/database/src/runs/large-writes.spec.ts',
+    ],
   },
   {
     name: 'outbound connections',

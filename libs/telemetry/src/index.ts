@@ -4,6 +4,7 @@ export { createLogger, hideInLogs, type LogContext, Logger, traceIdsOf } from '.
 export { NestLogger } from './nest-logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
+export { RecentHolders } from './recent-holders.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';
 export { OutageLog } from './outage-log.js';

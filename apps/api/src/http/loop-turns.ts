@@ -1,3 +1,4 @@
+import { RecentHolders } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 
 /** Smaller work never waits. */
@@ -9,11 +10,6 @@ const MAX_PAUSE_MS = 1_000;
 /** How long a holder counts as active after its last work, in ms. */
 const ACTIVE_MS = 1_000;
 
-interface Seen {
-  holder: string;
-  at: number;
-}
-
 /**
  * Turns of the event loop for large work: to parse the body of a request, or to encode an answer or an event. Such work may block
  * the event loop for a tenth of a second. A holder, as `BodyMemoryPool` knows it, has one turn at a time. While others send bodies,
@@ -23,13 +19,11 @@ interface Seen {
 export class LoopTurns {
   /** The end of the last turn of each holder, its pause included. */
   private readonly ends = new Map<string, Promise<void>>();
-  private latest: Seen | undefined;
-  /** The latest of another holder than `latest`. */
-  private other: Seen | undefined;
+  private readonly holders = new RecentHolders(ACTIVE_MS);
 
   /** Resolves when work on `bytes` may begin. The caller must begin at once. */
   async take(holder: string, bytes: number): Promise<void> {
-    this.see(holder);
+    this.holders.see(holder);
     if (bytes <= SMALL_WORK_BYTES) return;
     const before = this.ends.get(holder);
     let end = (): void => undefined;
@@ -44,18 +38,8 @@ export class LoopTurns {
     // The work, and all that follows it without a wait, is over then.
     setImmediate(() => {
       const tookMs = performance.now() - beganAt;
-      if (this.hasOthers(holder)) setTimeout(finish, Math.min(tookMs * PAUSE, MAX_PAUSE_MS));
+      if (this.holders.hasOthers(holder)) setTimeout(finish, Math.min(tookMs * PAUSE, MAX_PAUSE_MS));
       else finish();
     });
-  }
-
-  private see(holder: string): void {
-    if (this.latest?.holder !== holder) this.other = this.latest;
-    this.latest = { holder, at: performance.now() };
-  }
-
-  private hasOthers(holder: string): boolean {
-    const last = this.latest?.holder === holder ? this.other : this.latest;
-    return last !== undefined && performance.now() - last.at < ACTIVE_MS;
   }
 }

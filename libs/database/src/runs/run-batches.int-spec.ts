@@ -14,6 +14,7 @@ import {
   type Stores,
   texts,
 } from '../stores.fixture.js';
+import { LargeWrites } from './large-writes.js';
 
 const { TASK_STATE_COMPLETED } = TaskState;
 const LEASE_MS = 30_000;
@@ -149,6 +150,19 @@ it('a batch of many events holds up no other tenant', async () => {
     runs.append(small, chunks(small, 'hello')),
   ]);
   expect(transactions).toEqual([[large.tenantId], [small.tenantId]]);
+});
+
+it('a tenant whose large writes must wait still writes small ones, and holds up no other tenant', async () => {
+  const tenantId = randomUUID();
+  const [large, small, other] = [await start(tenantId), await start(tenantId), await start(randomUUID())];
+  let isTurn = (): void => undefined;
+  const turn = new Promise<void>((resolve) => (isTurn = resolve));
+  jest.spyOn(LargeWrites.prototype, 'take').mockImplementationOnce(async (_, write) => turn.then(write));
+  const late = runs.append(large, chunks(large, 'x'.repeat(10_000)));
+  await Promise.all([small, other].map((run) => runs.append(run, chunks(run, 'hello'))));
+  expect(await logOf(large)).toEqual([1, 2]);
+  isTurn();
+  expect(await late).toEqual({ ok: true, firstSequence: 3 });
 });
 
 it('a run that is claimed twice at once has one owner', async () => {

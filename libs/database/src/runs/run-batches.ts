@@ -2,6 +2,7 @@ import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
 import { byTenant, GroupCommit } from '../connection/group-commit.js';
 import { isLockTimeout } from '../connection/transient.js';
+import { LargeWrites } from './large-writes.js';
 
 /** Maximum number of items of one transaction. */
 const MAX_ITEMS = 64;
@@ -69,6 +70,8 @@ export class RunBatches {
     maxFlushes: MAX_ALONE,
   });
 
+  private readonly large = new LargeWrites();
+
   /** @param operations in the order in which a transaction does them */
   constructor(
     private readonly database: Pick<Database, 'tenantsQueries' | 'prepare'>,
@@ -105,11 +108,19 @@ export class RunBatches {
   ): Promise<Result | undefined> {
     const write: BatchWrite = { operation, item };
     const { tenantId } = item;
+    this.large.see(tenantId);
     const outcome = await this.groups.submit(isHeavy(write) ? `${tenantId} heavy` : tenantId, write);
     return ('alone' in outcome ? await outcome.alone : outcome.result) as Result | undefined;
   }
 
+  /** @param writes of one tenant, or small ones of several */
   private async flush(writes: readonly BatchWrite[]): Promise<Outcome[]> {
+    const [first] = writes;
+    if (!first || !isHeavy(first)) return this.writeAll(writes);
+    return this.large.take(tenantOf(first), () => this.writeAll(writes));
+  }
+
+  private async writeAll(writes: readonly BatchWrite[]): Promise<Outcome[]> {
     try {
       return (await this.write(writes)).map((result) => ({ result }));
     } catch (error) {
