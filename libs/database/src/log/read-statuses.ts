@@ -40,7 +40,8 @@ export async function readStatuses(
   limit: number,
 ): Promise<LoggedStatus[]> {
   if (!isUuid(taskId)) return [];
-  const rows = await database.tenantQuery<Omit<LoggedStatus, 'state'> & { state: string }>(
+  // A list: it goes through up to 20,000 events.
+  const rows = await database.currentLists.tenantQuery<Omit<LoggedStatus, 'state'> & { state: string }>(
     tenantId,
     READ_STATUSES,
     [tenantId, taskId, limit],
