@@ -169,8 +169,8 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
 }
 
 /**
- * Leave without breaking anything off: take no new connections, end streams so that their callers resume
- * elsewhere, wait for the calls in flight, have those that still block answer with what they have, close.
+ * Stops without breaking calls off. Takes no new connections, ends streams so that their callers resume elsewhere, and waits for the calls
+ * in flight. Those that still block after the grace period answer with what they have.
  */
 export async function shutDown(app: NestFastifyApplication): Promise<void> {
   const inFlight = app.get(InFlightRequests, { strict: false });

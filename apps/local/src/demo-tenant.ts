@@ -10,9 +10,8 @@ const SLUG = 'demo';
 const MESSAGING_MS = 5000;
 
 /**
- * The tenant `demo`, which has the same limits as any other, and a token of it with all scopes, made at the first start and kept in
- * `demo.json`; a token that is no longer valid is replaced. Rejects if the database or the messaging of `environment` can't be
- * reached.
+ * The tenant `demo`, with the limits of any tenant, and its token with all scopes. The first start makes both and keeps the token in
+ * `demo.json`. A token that is no longer valid is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
   const catalog = new CatalogClient(environment.databaseDirectUrl, {

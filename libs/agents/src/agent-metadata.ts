@@ -12,8 +12,8 @@ import type { AgentOutput } from './agent-runtime.js';
 const REPORTED = [EVENT_KIND, USAGE];
 
 /**
- * The output of an agent in code, or elsewhere, without metadata that only the platform writes, such as who has approved
- * a call or which schedule has made a task.
+ * Removes metadata that only the platform writes from the output of an agent in code or of a remote agent: who has approved a call, for
+ * instance, or which schedule has made a task.
  */
 export function fromAgent(output: AgentOutput): AgentOutput {
   switch (output.$case) {

@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Metadata of files, without reading them. A file with the same stamp has the same content: each write changes the time of the last
- * change of a file, which no program can set back.
+ * Metadata of files, without reading them. A file with the same stamp has the same content: each write changes its ctime, and no program
+ * can set that back.
  *
  * @param folder absolute path
  * @param paths relative to it

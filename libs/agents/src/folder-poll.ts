@@ -66,8 +66,7 @@ export class FolderPoll {
   }
 
   /**
-   * @returns the agents whose files have changed since they were loaded, and are as at the look before: a release that is still being
-   * copied is not loaded
+   * @returns the agents whose files have changed since they were loaded. Two looks must find the same files: a release may still be being copied
    * @throws the error of the file system, if the directory cannot be read
    */
   async look(countsAll: CountsAll): Promise<string[]> {

@@ -30,7 +30,7 @@ export interface ToolCheckPorts {
 
 /** Findings of a check. Each names a field. */
 interface ToolCheck {
-  /** Servers that can not be used, and names and patterns that no usable tool of their server has. */
+  /** Servers that cannot be used, and names and patterns that match no usable tool of their server. */
   faults: FieldViolation[];
   /** Servers that were not asked, and tools that the agent does not get. */
   unchecked: FieldViolation[];
@@ -102,7 +102,7 @@ async function checkServer(
   }
 }
 
-/** The names and patterns that fit none of the tools, and those of `allow` that fit only tools that can't be used. */
+/** The names and patterns that match no tool, and those of `allow` that match only tools that cannot be used. */
 function unmatched(
   server: McpServerConfig,
   {

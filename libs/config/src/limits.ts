@@ -256,8 +256,8 @@ export const NO_LIMITS = Object.fromEntries(
 export const largestLimit = (name: LimitName): number => Math.max(LIMITS[name].max, MAX_COUNT);
 
 /**
- * What the operator has set for a tenant, as it is stored. A stored value that no statement accepts, of an earlier release or
- * written by hand, becomes the nearest valid one: the limits of one tenant must not stop those of others.
+ * What the operator has set for a tenant, as it is stored. An invalid stored value, of an earlier release or written by hand, becomes the
+ * nearest valid one: the limits of one tenant must not stop those of others.
  */
 export function storedLimits(stored: unknown): LimitOverrides {
   if (typeof stored !== 'object' || stored === null) return {};

@@ -6,7 +6,7 @@ import { plainHost } from './allow-list.js';
 export class EgressList {
   private readonly patterns: readonly EgressPattern[];
 
-  /** Throws an Error for a text that is no pattern: a list that is not understood must not let anything pass. */
+  /** Throws an Error for a text that is no pattern: a list with a mistake must not let anything pass. */
   constructor(texts: readonly string[]) {
     this.patterns = texts.map((text) => {
       const pattern = parseEgressPattern(text);

@@ -37,9 +37,9 @@ const LOCALHOST = /^(.+\.)?localhost$/;
 /**
  * Makes connections for undici, only to allowed addresses. A name is resolved once, and the socket connects to the
  * checked addresses, also through a proxy. That prevents DNS rebinding. Addresses that are not allowed are skipped. If
- * none is left, the connection fails with OutboundRefused. A name that does not exist, and whatever the operator denies,
- * fails with the same error as a private address, so that tenants can not find out which names the operator's network
- * has. The lists of the tenant have errors of their own: it learns nothing about addresses that it may not know.
+ * none is left, the connection fails with OutboundRefused. An unknown name and a denied address fail with the same error as a private
+ * address. So tenants cannot find out which names the operator's network has. The lists of the tenant have errors of their own: it learns
+ * nothing about addresses that it may not know.
  */
 export function guardedConnect(rules: ConnectRules): buildConnector.connector {
   const { proxy } = rules;

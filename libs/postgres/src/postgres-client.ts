@@ -47,9 +47,9 @@ const GONE_MS = 30_000;
 const closings = new WeakMap<object, Promise<void>>();
 
 /**
- * Resolves when the statement that has failed with this error is no longer executed: at once, or if it got no answer in time,
- * when Postgres has ended its session. Work that repeats waits for it, so that a slow server does not get the same statement
- * again and again. Never rejects, and takes 30 s at most.
+ * Resolves when Postgres no longer executes the statement that failed with this error. That is at once. After a timeout it is when Postgres
+ * has ended the session. Work that repeats waits for it, so that a slow server does not get the same statement again and again. Never
+ * rejects, and takes 30 s at most.
  */
 export async function untilStatementEnded(error: unknown): Promise<void> {
   for (let each = error; each instanceof Error; each = each.cause) await closings.get(each);

@@ -1,8 +1,8 @@
 const TICKS = 10;
 
 /**
- * `setTimeout` for a limit of waiting, without the time in which this process stood still: when the machine was paused, or other
- * programs had all its cores, what the caller waits for had no time either. A pause counts for a tenth of `ms` at most.
+ * `setTimeout` for a time limit, without the time in which this process stood still. While the machine is paused or other programs have all
+ * its cores, what the caller waits for has no time either. A pause counts for a tenth of `ms` at most.
  * @returns for `clearInterval`
  */
 export function runningTimeout(callback: () => void, ms: number): NodeJS.Timeout {

@@ -87,7 +87,7 @@ export class Tracing implements OnApplicationShutdown {
   ) {}
 
   /**
-   * The result of `work`. It is a span of the trace that `traceparent` names; without one, or without a tracer, there is none.
+   * The result of `work`. The span belongs to the trace of `traceparent`. Without a `traceparent` or a tracer there is none.
    */
   during<T>(
     name: string,

@@ -99,8 +99,7 @@ export class AgentFinder {
   }
 
   /**
-   * The error for a name without an agent. It is the same, after the same reads, for an agent that does not exist and for one that the
-   * caller may not know of.
+   * The error for a name without an agent. An unknown agent and one that is hidden from the caller get the same error, after the same reads.
    */
   private async nameNotFound(viewer: AgentViewer, name: string): Promise<ProtocolError> {
     const { tenantId, agents, scopes = [], profile } = viewer;

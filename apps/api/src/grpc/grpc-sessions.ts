@@ -56,9 +56,9 @@ interface GrpcSessionsOptions {
 }
 
 /**
- * Bounds calls and bytes of the HTTP/2 sessions below grpc-js. One read of a connection (64 KiB) may have a thousand calls, each reset at once
- * ("rapid reset", CVE-2023-44487), so that the limit of open calls never holds; and libuv reads a connection up to 32 times before it looks
- * at others. So grpc-js gets calls in turns, and never those that were reset before. Connections are not read on while many calls have come
+ * Bounds calls and bytes of the HTTP/2 sessions below grpc-js. One read of a connection (64 KiB) may have a thousand calls, each reset at
+ * once ("rapid reset", CVE-2023-44487): the limit of open calls never holds. libuv reads a connection up to 32 times before it looks at
+ * others. So grpc-js gets calls in turns, and never those that were reset before. Connections are not read on while many calls have come
  * in, or wait for their turns. A session with too many resets is closed.
  */
 export class GrpcSessions {

@@ -60,9 +60,9 @@ export class Connections {
   }
 
   /**
-   * Keeps requests from the router. Those of closed connections are dropped: Node.js handles all requests that a packet has brought, which may be
-   * hundreds of requests, and connections with too many of them would keep the event loop busy although each is closed at once. Those
-   * with too many headers are refused: a thousand short ones have room in 16 KiB, and to read them takes longer than all else.
+   * Keeps requests from the router. Those of closed connections are dropped. A packet may bring hundreds of requests. Node.js handles all
+   * of them, even if the first one closes the connection, and would keep the event loop busy. Those with too many headers are refused: a
+   * thousand short ones have room in 16 KiB, and to read them takes longer than all else.
    */
   private filterRequests(server: Server): void {
     // Node looks at the headers of each request, for which it makes an object of all that it has kept.

@@ -213,8 +213,8 @@ const HSTS_SECONDS = 365 * 24 * 60 * 60;
 const PREFLIGHT_SECONDS = 7_200;
 
 /**
- * Headers that tell browsers to make nothing of an answer but data. They are not from @fastify/helmet: no hook sees a path
- * that the router can't read, or bytes that are no request, and those answers have them as well.
+ * Headers that tell browsers to make nothing of an answer but data. They do not come from @fastify/helmet: no hook sees a path that the
+ * router cannot read, or bytes that are no request. Those answers have them, too.
  */
 export function securityHeaders({
   publicUrl,

@@ -1,8 +1,8 @@
 import { COMMAND_LINE } from '@baton/config';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-// People open the URL that `npm start` prints. The page is the same for all callers: it names no tenant and no agent, and has
-// no script and no style, which the headers of every answer forbid anyway.
+// People open the URL that `npm start` prints. The page is the same for all callers and names no tenant or agent. It has no script and no
+// style: the headers of every answer forbid both.
 const PAGE = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Baton</title></head>

@@ -56,9 +56,9 @@ const TUNING = {
 };
 
 /**
- * Starts a Postgres of our own on a free port of the loopback interface, with its state in `folder` (or, where its user may not go
- * there, in a place that `folder` remembers), and waits until it takes connections. Creates it the first time. A server that
- * outlived its parent is stopped first.
+ * Starts an embedded Postgres on a free port of the loopback interface, and waits until it takes connections. Its state is in `folder`. If
+ * its user may not go there, it is in another place, which `folder` remembers. Creates it the first time. A server that outlived its parent
+ * is stopped first.
  */
 export async function startPostgres(folder: string, options: PostgresOptions = {}): Promise<RunningPostgres> {
   mkdirSync(folder, { recursive: true });

@@ -142,8 +142,8 @@ export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
 }
 
 /**
- * ProtoJSON without the lists that are empty, but for those that a card must have (A2A 1.0 §4.4.1, §4.4.5): resolvers that
- * check the members, such as those of Python and Java for 0.3, refuse a card without them.
+ * ProtoJSON without empty lists. Those that a card must have (A2A 1.0 §4.4.1, §4.4.5) stay: the resolvers of Python and Java for 0.3 refuse
+ * a card without them.
  */
 function withRequiredLists(card: AgentCard): JsonObject {
   const json = AgentCard.toJSON(card) as JsonObject;

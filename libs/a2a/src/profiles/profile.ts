@@ -106,9 +106,8 @@ export interface RpcPath {
 }
 
 /**
- * The profile that serves a method at a path: the first that has it, else the last, which also answers while
- * the method is not known. Profiles that share a path must agree on everything that comes before the method:
- * body limit, version check, `absentId`.
+ * The profile that serves a method at a path: the first that has the method, else the last. The last one also answers before the method is
+ * known. Profiles that share a path must agree on everything that comes before the method: body limit, version check, `absentId`.
  */
 export const profileFor = ({ profiles }: RpcPath, method?: string): Profile =>
   (method === undefined ? undefined : profiles.find((profile) => profile.codecFor(method))) ??

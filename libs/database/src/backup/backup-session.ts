@@ -125,7 +125,7 @@ export class BackupSession {
   }
 
   /**
-   * Proves that this session sees all rows of the tables; throws BackupError that names the first of which it does not.
+   * Checks that this session sees all rows of the tables. Throws a BackupError that names the first table with hidden rows.
    * Where row-level security binds the role, the condition of each policy must hold in this session's scope for a row
    * of which nothing is known: then it holds for every row. Otherwise Postgres refuses statements for which a policy
    * would hide a row (`row_security = off`).

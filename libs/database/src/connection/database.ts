@@ -39,8 +39,8 @@ export interface DatabaseOptions {
   /** Maximum number of connections of this process to Postgres. */
   poolSize: number;
   /**
-   * The URL leads to a pooler that gives a connection for one transaction: nothing may stay on it, neither settings nor
-   * prepared statements, and it refuses settings at the start.
+   * The URL leads to a pooler that gives a connection for one transaction. No setting and no prepared statement may stay on the connection,
+   * and the pooler refuses settings at its start.
    */
   isPooled?: boolean;
   /** Also accept a role that row-level security does not bind. */
@@ -133,7 +133,7 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
 /**
  * The pool of connections to Postgres. Every statement has a scope, and row-level security shows it the rows of that
  * tenant only. Statements are pipelined: the tenant and the statements travel in one round trip, with the end of the
- * transaction. Should one of them fail, Postgres refuses those after it and rolls all back.
+ * transaction. If one fails, Postgres refuses those after it and rolls all back.
  *
  * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`. A process with
  * another master key gets `MasterKeyError`, and a session without the settings that statements rely on `DatabaseSetupError`.

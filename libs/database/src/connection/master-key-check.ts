@@ -42,8 +42,8 @@ export const sessionOf = (client: ClientBase): SystemSession => ({
 });
 
 /**
- * For a new connection: rejects with `MasterKeyError` if this process does not have the master key of the database. A database
- * without a key gets the key of the first process, unless secrets are encrypted with a key that this process does not have.
+ * For a new connection: rejects with `MasterKeyError` if this process does not have the master key of the database. The first process sets
+ * the key of a database that has none, if it has the keys of all secrets there.
  *
  * The id of a key proves the key: only the same 32 bytes give it.
  * @param systemKey DATABASE_SYSTEM_KEY

@@ -32,7 +32,7 @@ WITH old AS (
 SELECT count(*)::int AS "bulkOperations" FROM gone`,
 };
 
-/** Deletes kept code of agents that no live worker has, and with which no open task has begun: $1 limit */
+/** Deletes kept code of agents if no live worker has it and no open task began with it: $1 limit */
 const DROP_ARCHIVES: Statement = {
   text: `
 WITH old AS (

@@ -7,7 +7,7 @@ import { afterEnd, WOKEN } from '../dispatch/run-history.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 
-/** Codes that are known not to fit a run: the newest. */
+/** Codes that did not fit a run: the newest are kept. */
 const MAX_CODES = 50;
 
 /**
@@ -36,7 +36,7 @@ const PARKED = {
   code: ['text', ({ code }) => code],
 } satisfies Inputs<NewParkedRun>;
 
-/** SQL: the codes that are known not to fit the run `r`. */
+/** SQL: the codes that did not fit the run `r`. */
 const CODES = `CASE WHEN jsonb_typeof(r.parked->'codes') = 'array' THEN r.parked->'codes' ELSE '[]' END`;
 
 /**
@@ -73,8 +73,8 @@ RETURNING r.id`,
 };
 
 /**
- * Parked runs of agents of which a live worker runs code that is not known not to fit: $1 how old the last heartbeat of a live worker
- * may be, in ms $2 limit. Times are stored to the millisecond. The statement has no name, so Postgres plans it for the present size of the tables each time.
+ * Wakes parked runs if a live worker has code of their agent that may fit. $1 how old the last heartbeat of a live worker may be, in ms $2
+ * limit. Times are stored to the millisecond. The statement has no name, so Postgres plans it for the present size of the tables each time.
  */
 export const WAKE_PARKED: Statement = {
   text: `

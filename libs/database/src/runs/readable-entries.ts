@@ -1,6 +1,6 @@
 /**
- * SQL: the entries of a task's journal as rows `e`, as Postgres can look into them: it refuses U+0000 and half of a surrogate pair
- * in any text of a JSON value, even in one that the query does not ask for. $1 tenant $2 task
+ * SQL: the entries of a task's journal as rows `e` that Postgres can query. It refuses a JSON value with U+0000 or half of a surrogate pair
+ * in any text, even in one that the query does not read. $1 tenant $2 task
  */
 export const READABLE_ENTRIES = String.raw`(
   SELECT position, run_id, attempt,

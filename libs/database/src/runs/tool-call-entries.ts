@@ -114,8 +114,8 @@ export async function readToolCalls(
 }
 
 /**
- * The calls of tools that the newest answer of a model asks for and that have no result: they are made now, wait, or were never made
- * because the task has ended. At most 100, in their order.
+ * The calls of tools in the newest answer of a model that have no result: they are under way or wait, or the task ended before them. At
+ * most 100, in their order.
  */
 export async function readOpenCalls(
   database: Database,

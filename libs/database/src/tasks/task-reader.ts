@@ -200,7 +200,7 @@ export class TaskReader {
     return { artifacts: fold.artifacts(), progress };
   }
 
-  /** Artifacts in the order in which they first appeared, also where that is in a part of the log that is not read. */
+  /** Artifacts in the order of their first events, which may be in a part of the log that is not read. */
   private async inOrder(
     snapshot: LogSnapshot,
     { artifacts: inline, artifacts_sequence: folded }: TaskRow,

@@ -24,7 +24,7 @@ const WAITING_STATES = ALL_STATES.filter(isInterrupted);
 /** SQL: whether a status is so small that a list shows it. */
 const isSmall = (status: string): string => `pg_column_size(${status}) <= ${64 * 1024}`;
 
-/** A task that another agent has begun waits for that agent, unless it may ask for an approval, which no agent may give. */
+/** A task that another agent has begun waits for that agent. If it asks for an approval, it waits for a person. */
 const MAY_WAIT_FOR_A_PERSON = `(t.parent_task_id IS NULL OR ${isSmall('t.status')} AND t.status::text LIKE '%"approval"%')`;
 
 /**

@@ -59,7 +59,7 @@ export class SpendingChargeStore {
 
   /**
    * Charge what was not charged yet. A price is in the usage unless a cap has no room for it.
-   * @returns the caps that have no room, because of which nothing is charged
+   * @returns the caps without room. If there are any, nothing is charged
    */
   async charge(charge: SpendingCharge): Promise<FullCap[]> {
     const { tenantId, taskId, kind, usageMicros, isCapped } = charge;

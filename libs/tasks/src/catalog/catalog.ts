@@ -223,8 +223,8 @@ export class Catalog {
 
   /**
    * Give a version the label `next`: a share of new tasks begins with it, the others with the stable version.
-   * Throws `not-found` if there is no such version, and `conflict` if it was erased or is the stable one, or if another version keeps the
-   * label: one with a share does not lose it to a version without one, unless the caller names it.
+   * Throws `not-found` if there is no such version, and `conflict` if it was erased, is the stable one, or another version keeps the label.
+   * A version with a share loses the label to one without a share only if the caller names it in `replaces`.
    */
   async setNext(author: Author, name: string, wanted: WantedNext): Promise<CatalogEntry> {
     const { tenantId, by, actor } = author;

@@ -232,9 +232,9 @@ export interface Claimant {
 }
 
 /**
- * Shares free dispatch slots: each goes to the tenant that would then have the fewest for its weight. Over time this is
- * the weighted max-min share: no tenant gets more while another that wants some has less for its weight, and no slot
- * stays free while a waiting run may use it.
+ * Shares free dispatch slots: each goes to the tenant that would then have the fewest for its weight. Over time this is weighted max-min
+ * fairness. A tenant gets more for its weight than another one only if the other one wants no more. No slot stays free while a waiting run
+ * may use it.
  *
  * @param random from 0 to below 1; says who is first among equals, so that no process always prefers the same ones
  * @returns slots by tenant, for those who get some

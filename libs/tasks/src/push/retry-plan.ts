@@ -10,8 +10,8 @@ export interface RetryPauses {
 const MIN_MS = 100;
 
 /**
- * The pause after a failure: random up to a bound that doubles with each failure ("full jitter"), so that many deliveries
- * to a receiver that comes back do not arrive together. Not shorter than the receiver asks for.
+ * The pause after a failure: random up to a bound that doubles with each failure ("full jitter"). So the deliveries to a receiver that
+ * comes back do not arrive together. Not shorter than the receiver asks for.
  * @param failures how many tries have failed in a row, this one included
  * @param askedMs what the receiver has asked for (`Retry-After`)
  * @param random from 0 to below 1

@@ -12,9 +12,9 @@ interface Share {
 }
 
 /**
- * Memory of this process for pages of logs that were read and whose readers have not taken them yet, counted as JSON. A page for a
- * reader that takes nothing stays for `SSE_STALL_MS`, so what does not fit is not read. A holder has at most half of the
- * memory. A holder that has none always gets a page, so every holder continues while others have everything.
+ * Memory of this process for pages of logs that were read and whose readers have not taken them yet, counted as JSON. A reader that takes
+ * nothing keeps its page for `SSE_STALL_MS`. A page that does not fit is not read. A holder has at most half of the memory. A holder that
+ * has none always gets a page, so every holder continues while others have everything.
  */
 export class PageMemory {
   private held = 0;

@@ -43,7 +43,7 @@ export function askedIn(entry: unknown): { step: number; index: number } | undef
 /**
  * The content of a call of a model or tool, from its entry in the journal of an llm agent. Secrets were removed when it was written.
  * @param answer for a call of a tool: the entry of the answer that asks for it
- * @returns undefined for an entry that is no such call, or that an earlier release wrote
+ * @returns undefined for an entry of another kind or of an earlier release
  */
 export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | ToolCallDetail | undefined {
   const model = modelEntry.safeParse(entry).data;

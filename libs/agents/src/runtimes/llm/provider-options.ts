@@ -15,7 +15,7 @@ const NAMES: Record<ModelProviderName, readonly [string, ...string[]]> = {
   'openai-compatible': ['openaiCompatible', 'openai-compatible'],
 };
 
-/** Options that Baton sets, or with which the provider would make calls or keep conversations that Baton does not see. */
+/** Options that Baton sets, and those with which the provider would call tools or keep conversations without Baton. */
 const REFUSED: Record<ModelApi, readonly string[]> = {
   chat: [
     'model',

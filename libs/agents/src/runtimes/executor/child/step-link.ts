@@ -128,8 +128,8 @@ export class StepLink {
   }
 
   /**
-   * Leaves the turn at once. Steps that run are aborted, and nothing more is stored. The step neither resolves nor rejects: an author
-   * who catches all errors would continue with code that does not fit.
+   * Leaves the turn at once. Steps that run are aborted, and nothing more is stored. The step never settles: an author who catches all
+   * errors would continue with code that does not fit.
    */
   leave(mismatch: string): Promise<never> {
     this.mismatch = mismatch;

@@ -10,8 +10,7 @@ export function rejection(signal: AbortSignal): Promise<never> {
 /**
  * Calls `work`, but waits no longer than `ms`, and no longer than the turn lasts.
  *
- * Not with `AbortSignal.any`: each signal that it makes has weak references, which take longer to make and to collect than all else of a
- * short step.
+ * Without `AbortSignal.any`: its weak references take longer to make and to collect than the rest of a short step.
  */
 export async function withinTurn<T>(
   ms: number | undefined,

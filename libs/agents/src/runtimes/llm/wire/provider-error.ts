@@ -20,8 +20,7 @@ export interface Complaint {
   /** The provider's own word on whether a retry may help. */
   shouldRetry?: boolean;
   /**
-   * What the answer was, if it was not the stream of events that was asked for: a web page, or a document that is not an
-   * answer of a model.
+   * What came in place of a stream of events: a web page, or a document that is no answer of a model.
    */
   document?: 'page' | 'json' | 'text';
 }

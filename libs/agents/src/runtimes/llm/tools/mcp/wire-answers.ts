@@ -5,8 +5,8 @@ import { MAX_SAID, McpFailure, type McpFailureDetails, unreadable } from './mcp-
 export type RequestId = string | number;
 
 /**
- * Reads the messages of a server before the SDK does, and rewrites them for it. The SDK drops an answer that is not exactly MCP,
- * so that its request waits for nothing. It also uses the error codes of servers for its own errors. So:
+ * Reads the messages of a server before the SDK does, and rewrites them for it. The SDK drops an answer that is not exactly MCP, and the
+ * request waits in vain. It also uses the error codes of servers for its own errors. So:
  *
  * - a result becomes `{value: <result>}`, which the SDK takes whatever it is; the result of `initialize` keeps only the members that Baton uses;
  * - an error becomes an error whose `data` is an McpFailure. Data of the server is never there, so an error of the SDK
