@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 
 /** A canceled task that may have calls in progress at tool servers. */
 export interface CanceledCalls {
@@ -28,15 +29,20 @@ WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND at
 };
 
 /**
- * Takes canceled tasks for some time, those that have waited longest first: $1 limit $2 until another worker may take them, in ms.
- * Without a name: Postgres plans it each time, for the tables as they are then.
+ * Takes canceled tasks for some time: $1 limit $2 until another worker may take them, in ms. Without a name: Postgres plans it each
+ * time, for the tables as they are then.
  */
 const TAKE: Statement = {
   text: `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, id FROM tasks
-  WHERE remote_calls_at <= clock_timestamp() AND state = ${TaskState.TASK_STATE_CANCELED}
-  ORDER BY remote_calls_at LIMIT $1 FOR UPDATE SKIP LOCKED
+${takeInTurns({
+  table: 'tasks',
+  alias: 't',
+  columns: 'tenant_id, id',
+  isDue: `remote_calls_at <= statement_timestamp() AND state = ${TaskState.TASK_STATE_CANCELED}`,
+  since: 'remote_calls_at',
+  limit: '$1',
+})}
 )
 UPDATE tasks t SET remote_calls_at = CASE
   WHEN t.status_at < now() - interval '1 day' THEN NULL

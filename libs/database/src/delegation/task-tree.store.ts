@@ -5,6 +5,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { isRunOf, isSleepOver, WAITS_FOR_TASKS } from '../dispatch/run-conditions.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { type ReminderColumns, reminderColumns, remindersOf } from '../tasks/reminder-status.js';
@@ -176,12 +177,18 @@ FROM (SELECT count(*)::int AS read FROM read) n
 LEFT JOIN (SELECT tenant_id, id FROM read ORDER BY tenant_id DESC, id DESC LIMIT 1) l ON true`,
 };
 
-/** Suspended runs whose time has come, the oldest first: $1 limit */
+/** Suspended runs whose time has come: $1 limit */
 export const WAKE_DUE: Statement = {
   text: `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, id FROM runs WHERE ${isSleepOver('clock_timestamp()')}
-  ORDER BY not_before LIMIT $1 FOR UPDATE SKIP LOCKED
+${takeInTurns({
+  table: 'runs',
+  alias: 's',
+  columns: 'tenant_id, id',
+  isDue: isSleepOver('statement_timestamp()'),
+  since: 'not_before',
+  limit: '$1',
+})}
 )
 UPDATE runs r SET ${WOKEN} FROM due WHERE r.tenant_id = ${keyOfTenant('due.tenant_id')} AND r.id = due.id
 RETURNING r.id`,

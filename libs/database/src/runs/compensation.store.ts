@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 
 /** A canceled task that may have steps to undo. */
 export interface CanceledSteps {
@@ -25,13 +26,18 @@ UPDATE tasks SET compensates_at = now()
 WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 RETURNING id`,
 };
 
-/** Takes them for a while, the longest waiting ones first: $1 limit $2 until another worker may take them, in ms. It has no name: it is planned for the tables as they are. */
+/** Takes them for a while: $1 limit $2 until another worker may take them, in ms. It has no name: it is planned for the tables as they are. */
 const TAKE: Statement = {
   text: `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, id FROM tasks
-  WHERE ${isUndoDue('clock_timestamp()')}
-  ORDER BY compensates_at LIMIT $1 FOR UPDATE SKIP LOCKED
+${takeInTurns({
+  table: 'tasks',
+  alias: 't',
+  columns: 'tenant_id, id',
+  isDue: isUndoDue('statement_timestamp()'),
+  since: 'compensates_at',
+  limit: '$1',
+})}
 )
 UPDATE tasks t SET compensates_at = clock_timestamp() + $2::int * interval '1 millisecond'
 FROM due WHERE t.tenant_id = ${keyOfTenant('due.tenant_id')} AND t.id = due.id

@@ -6,6 +6,7 @@ import { hasState, isRunOf } from '../dispatch/run-conditions.js';
 import { afterEnd, WOKEN } from '../dispatch/run-history.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 
 /** Codes that did not fit a run: the newest are kept. */
 const MAX_CODES = 50;
@@ -82,14 +83,19 @@ WITH live AS MATERIALIZED (
   SELECT c.key AS agent, c.value AS code, max(w.started_at) AS since FROM workers w, jsonb_each_text(w.agent_codes) AS c
   WHERE w.seen_at > clock_timestamp() - $1::int * interval '1 millisecond' GROUP BY c.key, c.value
 ), ready AS MATERIALIZED (
-  SELECT r.tenant_id, r.id FROM runs r
-  WHERE r.state = 'suspended' AND r.parked_at IS NOT NULL
+${takeInTurns({
+  table: 'runs',
+  alias: 'r',
+  columns: 'r.tenant_id, r.id',
+  isDue: `r.state = 'suspended' AND r.parked_at IS NOT NULL
     AND EXISTS (
       SELECT FROM live WHERE live.agent = r.parked->>'agent' AND NOT coalesce(r.parked->'codes' ? live.code, false)
         AND (r.parked->'again' IS DISTINCT FROM 'true' OR live.since >= r.parked_at
-          OR r.parked_at < clock_timestamp() - interval '${AGAIN_SECONDS} seconds')
-    )
-  ORDER BY r.tenant_id, r.id LIMIT $2 FOR UPDATE SKIP LOCKED
+          OR r.parked_at < statement_timestamp() - interval '${AGAIN_SECONDS} seconds')
+    )`,
+  since: 'r.parked_at',
+  limit: '$2',
+})}
 )
 UPDATE runs r SET ${WOKEN}, parked_at = NULL
 FROM ready WHERE r.tenant_id = ${keyOfTenant('ready.tenant_id')} AND r.id = ready.id

@@ -3,6 +3,7 @@ import type { Statement } from '../connection/database.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { SCHEDULE_BYTES } from '../tenants/usage.store.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 import type {
   FiringOutcome,
   FiringResult,
@@ -176,21 +177,18 @@ export const isAnyDue = (at: string): string => `(
     OR EXISTS (SELECT FROM schedules s WHERE ${MAY_GO_ON} AND ${IS_ACTIVE})
   )`;
 
-/**
- * The longest overdue first, one of each tenant after the other: a tenant with many delays no other. $1 ms that they are the
- * taker's $2 ms that they are overdue, at least $3 limit
- */
+/** $1 ms that they are the taker's $2 ms that they are overdue, at least $3 limit */
 export const TAKE_DUE: Statement = {
-  name: 'schedule-take-due-3',
+  name: 'schedule-take-due-4',
   text: `
-WITH due AS MATERIALIZED (
-  SELECT s.tenant_id, s.id, s.wake_at, row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.wake_at) AS turn
-  FROM schedules s
-  WHERE (s.wake_at <= now() - $2::int * interval '1 ms' OR (${MAY_GO_ON})) AND ${IS_ACTIVE}
-), taken AS (
-  SELECT one.tenant_id, one.id FROM due JOIN schedules one ON one.tenant_id = due.tenant_id AND one.id = due.id
-  WHERE one.wake_at = due.wake_at
-  ORDER BY due.turn, due.wake_at LIMIT $3 FOR UPDATE OF one SKIP LOCKED
+WITH taken AS MATERIALIZED (${takeInTurns({
+    table: 'schedules',
+    alias: 's',
+    columns: 's.tenant_id, s.id',
+    isDue: `(s.wake_at <= now() - $2::int * interval '1 ms' OR (${MAY_GO_ON})) AND ${IS_ACTIVE}`,
+    since: 's.wake_at',
+    limit: '$3',
+  })}
 )
 UPDATE schedules s SET ${TAKE} FROM taken
 WHERE s.tenant_id = taken.tenant_id AND s.id = taken.id

@@ -3,6 +3,7 @@ import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
 import { nextTryAt } from '../sql/notice-tries.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 import type { SpendingCap } from './cap-records.js';
 
 /** 80 % of a cap are used. */
@@ -20,11 +21,17 @@ export interface SpendingWarning {
 
 /** Takes due warnings. If this worker dies or a receiver does not answer, they are due again later. $1 limit */
 const CLAIM: Statement = {
-  name: 'spending-warnings-claim',
+  name: 'spending-warnings-claim-2',
   text: `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, cap_id, subject, period_start FROM spending_counts WHERE notice_at <= clock_timestamp()
-  ORDER BY notice_at LIMIT $1 FOR UPDATE SKIP LOCKED
+${takeInTurns({
+  table: 'spending_counts',
+  alias: 's',
+  columns: 'tenant_id, cap_id, subject, period_start',
+  isDue: 'notice_at <= statement_timestamp()',
+  since: 'notice_at',
+  limit: '$1',
+})}
 )
 UPDATE spending_counts n SET notice_tries = n.notice_tries + 1,
   notice_at = ${nextTryAt('n.notice_tries')}

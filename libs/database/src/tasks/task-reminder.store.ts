@@ -3,6 +3,7 @@ import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
 import { nextTryAt } from '../sql/notice-tries.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 import { INTERRUPTED_STATES } from './task-row.js';
 
 /** A task that waits for a person, and the notice for the webhooks of its tenant. */
@@ -40,12 +41,18 @@ const sentWith = (webhooks: string, isDone: string): string => `
  * the escalation is due. A task that no longer asks leaves nothing. $1 limit
  */
 const CLAIM: Statement = {
-  name: 'task-reminders-claim-3',
+  name: 'task-reminders-claim-4',
   text: `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks,
-    CASE WHEN ${escalatesAt('status_at', 'reminder')} <= clock_timestamp() THEN ${escalation("reminder->'sent'")} ELSE reminder END AS reminder
-  FROM tasks WHERE reminds_at <= clock_timestamp() ORDER BY reminds_at LIMIT $1 FOR UPDATE SKIP LOCKED
+${takeInTurns({
+  table: 'tasks',
+  alias: 't',
+  columns: `tenant_id, id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks,
+    CASE WHEN ${escalatesAt('status_at', 'reminder')} <= clock_timestamp() THEN ${escalation("reminder->'sent'")} ELSE reminder END AS reminder`,
+  isDue: 'reminds_at <= statement_timestamp()',
+  since: 'reminds_at',
+  limit: '$1',
+})}
 ), claimed AS (
   UPDATE tasks t SET
     reminder = CASE WHEN due.asks THEN due.reminder || jsonb_build_object('tries', (due.reminder->>'tries')::int + 1) END,

@@ -4,6 +4,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { afterQuestion } from '../dispatch/run-history.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { takeInTurns } from '../sql/take-in-turns.js';
 import type { WokenTask } from './records.js';
 import { INTERRUPTED_STATES, type NewStatus, statusEvent, statusNow } from './task-row.js';
 
@@ -39,8 +40,14 @@ export const WAKE_ASKING = statement(
   { sweep: one(SWEEP) },
   ({ sweep }) => `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, id, wakes_run_id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks FROM tasks
-  WHERE wakes_at <= clock_timestamp() ORDER BY wakes_at LIMIT ${sweep.limit} FOR UPDATE SKIP LOCKED
+${takeInTurns({
+  table: 'tasks',
+  alias: 't',
+  columns: `tenant_id, id, wakes_run_id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks`,
+  isDue: 'wakes_at <= statement_timestamp()',
+  since: 'wakes_at',
+  limit: sweep.limit,
+})}
 ), left_over AS (
   UPDATE tasks t SET wakes_at = NULL, wakes_run_id = NULL
   FROM due WHERE NOT due.asks AND t.tenant_id = ${keyOfTenant('due.tenant_id')} AND t.id = due.id
@@ -62,8 +69,7 @@ SELECT tenant_id, id, context_id, last_sequence, push_configs FROM task`,
 );
 
 /**
- * Continues tasks of all tenants whose question has expired without an answer, the oldest time first. Their runs wait for a slot
- * then.
+ * Continues tasks of all tenants whose question has expired without an answer. Their runs wait for a slot then.
  * @param limit how many at most
  */
 export async function wakeAsking(database: Database, limit: number): Promise<WokenTask[]> {
