@@ -7,6 +7,7 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 const AGENT = { id: 'trial', slug: 'trial' };
+const LIVE_MS = 60_000;
 
 /** Starts a task of the agent with this version or code. */
 async function begin(tenantId: string, version: { version?: number; code?: string }) {
@@ -16,7 +17,7 @@ async function begin(tenantId: string, version: { version?: number; code?: strin
 }
 
 describe('the open tasks of an agent', () => {
-  it('are counted by the code with which they began, and whether a worker has that code', async () => {
+  it('are counted by the code with which they began, and whether a live worker has that code', async () => {
     const { tenantId } = await begin(newTask().tenantId, { code: 'old' });
     await begin(tenantId, { code: 'new' });
     await begin(tenantId, { code: 'new' });
@@ -26,7 +27,7 @@ describe('the open tasks of an agent', () => {
     await begin(newTask().tenantId, { code: 'of-another-tenant' });
     const worker = { host: 'h', pid: 1, concurrency: 1 };
     await stores.workers.reportCodes({ ...worker, id: 'w1' }, { trial: 'new', other: 'old' });
-    const found = await stores.runs.openByVersion(tenantId, AGENT);
+    const found = await stores.runs.openByVersion(tenantId, AGENT, LIVE_MS);
     expect(found.map(({ version, code, tasks, isInstalled }) => [version, code, tasks, isInstalled])).toEqual(
       [
         [null, 'old', 1, false],
@@ -40,7 +41,10 @@ describe('the open tasks of an agent', () => {
     );
     expect(found[0]?.oldestAt).toEqual((oldest as { at: Date }).at);
     await stores.workers.reportCodes({ ...worker, id: 'w2' }, { trial: 'old' });
-    const both = await stores.runs.openByVersion(tenantId, AGENT);
+    const both = await stores.runs.openByVersion(tenantId, AGENT, LIVE_MS);
     expect(both.map(({ isInstalled }) => isInstalled)).toEqual([true, true, false]);
+    await sql(stores, `UPDATE workers SET seen_at = now() - interval '2 minutes' WHERE id = 'w1'`);
+    const left = await stores.runs.openByVersion(tenantId, AGENT, LIVE_MS);
+    expect(left.map(({ isInstalled }) => isInstalled)).toEqual([true, false, false]);
   });
 });

@@ -14,7 +14,7 @@ export interface OpenVersion {
   code: string | null;
   tasks: number;
   oldestAt: Date;
-  /** Whether a worker has reported that code. A dead one counts for an hour. Always false for an agent of a catalog. */
+  /** Whether a live worker has that code. Always false for an agent of a catalog. */
   isInstalled: boolean;
 }
 
@@ -30,20 +30,26 @@ FROM (
 GROUP BY v.version, v.code ORDER BY min(t.created_at)`,
 };
 
-/** Hashes of the code of an agent at all workers: $1 slug of the agent */
+/** Hashes of the code of an agent: $1 slug of the agent $2 how old the last heartbeat of a live worker may be, in ms */
 const INSTALLED_CODES: Statement = {
-  text: 'SELECT DISTINCT agent_codes->>$1::text AS code FROM workers WHERE agent_codes->>$1::text IS NOT NULL',
+  text: `
+SELECT DISTINCT agent_codes->>$1::text AS code FROM workers
+WHERE agent_codes->>$1::text IS NOT NULL AND seen_at > clock_timestamp() - $2::int * interval '1 millisecond'`,
 };
 
-/** The open tasks of an agent by what they have begun with, those with the oldest task first. */
+/**
+ * The open tasks of an agent by what they have begun with, those with the oldest task first.
+ * @param liveMs how old the last heartbeat of a live worker may be, in ms
+ */
 export async function openByVersion(
   database: Database,
   tenantId: string,
   agent: { id: string; slug: string },
+  liveMs: number,
 ): Promise<OpenVersion[]> {
   type Row = Omit<OpenVersion, 'isInstalled'> & QueryResultRow;
   const rows = await database.tenantQuery<Row>(tenantId, OPEN_BY_VERSION, [tenantId, agent.id]);
-  const found = await database.systemQuery<{ code: string }>(INSTALLED_CODES, [agent.slug]);
+  const found = await database.systemQuery<{ code: string }>(INSTALLED_CODES, [agent.slug, liveMs]);
   const installed = new Set(found.map(({ code }) => code));
   return rows.map((row) => ({ ...row, isInstalled: row.code !== null && installed.has(row.code) }));
 }

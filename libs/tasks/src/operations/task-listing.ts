@@ -8,6 +8,7 @@ import {
   writableTasks,
 } from '@baton/a2a';
 import { approvalsOf } from '@baton/agents';
+import { Environment } from '@baton/config';
 import {
   type Ancestor,
   type ConsoleLineRecord,
@@ -33,6 +34,7 @@ import {
   type WaitingTask,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { LIVE_LEASES } from '../platform/worker-watch.js';
 import { mayAnswer } from './approval-rights.js';
 
 /** The end of a page of tasks: the next page begins after this task. */
@@ -108,6 +110,7 @@ export class TaskListing {
     private readonly hours: UsageHoursStore,
     private readonly journals: JournalStore,
     private readonly consoles: ConsoleLineStore,
+    private readonly environment: Environment,
   ) {}
 
   /** What the caller sees. */
@@ -251,7 +254,7 @@ export class TaskListing {
 
   /** The open tasks of an agent by the version or code with which they have begun, of all principals in the tenant. */
   async openByVersion(tenantId: string, agent: { id: string; slug: string }): Promise<OpenVersion[]> {
-    return this.runStore.openByVersion(tenantId, agent);
+    return this.runStore.openByVersion(tenantId, agent, this.environment.leaseMs * LIVE_LEASES);
   }
 
   /** The newest runs of a task, at most 100, the newest first. */
