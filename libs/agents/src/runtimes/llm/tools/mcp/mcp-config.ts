@@ -5,8 +5,9 @@ import { duration, durationText } from '../../../../setting-fields.js';
 /** Each is opened before the first request of a turn. */
 const MAX_SERVERS = 16;
 
-/** Bounds of patterns, because each turn matches them with every tool of a server. */
+/** Each turn matches the patterns with every tool of a server. */
 const MAX_PATTERNS = 200;
+/** The time of a match grows with the stars of a pattern. */
 const MAX_STARS = 8;
 
 const pattern = z

@@ -1,12 +1,10 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Link } from './links.js';
 import {
   McpFailure,
   failureOf,
   isTimeout,
-  isTransient,
   isUnknown,
   isUnknownTransport,
   lostSession,
@@ -15,12 +13,11 @@ import {
 } from './mcp-failure.js';
 import { listPages } from './list-pages.js';
 import { progressText } from './progress-text.js';
+import { retryFailure } from './retry-failure.js';
 import type { ServerCall, ServerConnection } from './server-connection.js';
 import type { ListedTool, ToolList } from './tool-list.js';
 import { EFFECT_KEY } from './wire-fetch.js';
 
-const TRIES = 3;
-const BACKOFF_MS = 100;
 const CLIENT = { name: 'baton', version: '1.0.0' };
 
 export interface ConnectionOptions {
@@ -179,7 +176,7 @@ export class McpConnection implements ServerConnection {
   /** The shared connection of all calls. A failed one is replaced. */
   private connected(signal: AbortSignal): Promise<Connected> {
     if (this.current) return this.current;
-    const made = this.connect(signal);
+    const made = retryFailure(() => this.connect(signal), signal);
     this.current = made;
     made.catch(() => {
       if (this.current === made) this.current = undefined;
@@ -187,20 +184,8 @@ export class McpConnection implements ServerConnection {
     return made;
   }
 
-  private async connect(signal: AbortSignal): Promise<Connected> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.connectOnce(signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (tries === TRIES || !isTransient(error)) throw error;
-        await delay(BACKOFF_MS * 2 ** tries, undefined, { signal });
-      }
-    }
-  }
-
   /** Connects by the first link that the server supports. */
-  private async connectOnce(signal: AbortSignal): Promise<Connected> {
+  private async connect(signal: AbortSignal): Promise<Connected> {
     const [first, other] = this.options.links;
     if (!first) throw new Error('there is no way to the server');
     try {

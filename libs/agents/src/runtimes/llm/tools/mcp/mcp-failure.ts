@@ -28,8 +28,9 @@ export interface McpFailureDetails {
   remedy?: string;
 }
 
-/** Maximum characters of a server's text that a failure keeps, and that it shows. */
+/** Maximum characters of a server's text that a failure keeps: a model may need all of an error. */
 export const MAX_SAID = 16_000;
+/** And that its message shows. */
 const MAX_SHOWN = 300;
 
 /** A failure of an MCP server. The message is a clause about the server. */

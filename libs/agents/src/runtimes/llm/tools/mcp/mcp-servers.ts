@@ -191,8 +191,9 @@ export async function pollCall(
   }
 }
 
-/** Maximum tools of all servers of an agent, and their total size as JSON. */
+/** Maximum tools of all servers of an agent. Each is a part of each request to the model. */
 const MAX_TOOLS = 2_000;
+/** Their total size as JSON, in the memory of each turn. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
 /** The problem if the tools of all servers exceed the limits; undefined if not. */

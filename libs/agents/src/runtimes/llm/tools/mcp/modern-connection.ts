@@ -2,7 +2,6 @@ import { isEventStream, isJsonObject, type JsonObject } from '@baton/a2a';
 import { clock } from '@baton/telemetry';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { createParser } from 'eventsource-parser';
-import { setTimeout as delay } from 'node:timers/promises';
 import { headerParams, headerValue, paramHeaders } from './header-params.js';
 import { listPages } from './list-pages.js';
 import {
@@ -20,6 +19,7 @@ import {
   wasNotStarted,
 } from './mcp-failure.js';
 import { MAX_MESSAGE, progressText } from './progress-text.js';
+import { retryFailure } from './retry-failure.js';
 import type { RemoteTask } from '../remote-call.js';
 import type { ServerCall, ServerConnection } from './server-connection.js';
 import type { ListedTool, ToolList } from './tool-list.js';
@@ -31,13 +31,13 @@ import { EFFECT_KEY, WireFetch } from './wire-fetch.js';
 const VERSION = '2026-07-28';
 /** A server of a revision before it is not silent to an unknown request for longer, in ms. */
 const MAX_PROBE_MS = 5_000;
-const TRIES = 3;
-const BACKOFF_MS = 100;
 const META = 'io.modelcontextprotocol/';
 const CLIENT = { name: 'baton', version: '1.0.0' };
-/** Errors that only servers of this revision send: another header than body, a capability that is missing, an unknown version. */
+/** Only servers of this revision send these errors. This one: a header differs from the body. */
 const HEADER_MISMATCH = -32020;
+/** The client lacks a capability that the server needs. */
 const MISSING_CAPABILITY = -32021;
+/** The server does not know the revision. */
 const UNKNOWN_VERSION = -32022;
 
 /** What a call declares that may wait: the server may answer with a task, or ask a person. */
@@ -48,8 +48,9 @@ const WAITS = {
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
 /** A server makes the ids of its tasks. Each is stored with its call. */
 const MAX_TASK_ID = 1_000;
-/** Bounds of the interval between two polls: the least, and that of a server which names none. */
+/** Shortest interval between two polls, whatever a server asks for. */
 const MIN_INTERVAL_MS = 50;
+/** Interval for a server that names none. */
 const STANDARD_INTERVAL_MS = 1_000;
 
 export interface ModernCall extends ServerCall {
@@ -122,7 +123,7 @@ export class ModernConnection implements ServerConnection {
       this.request('server/discover', {}, { signal, late: { setting: 'connectTimeout', ms } });
     let found: unknown;
     try {
-      found = isKnown ? await retried(ask, signal) : await ask();
+      found = isKnown ? await retryFailure(ask, signal) : await ask();
     } catch (error) {
       signal.throwIfAborted();
       const maySpeak = isTransient(error) || (error instanceof McpFailure && error.kind === 'silent');
@@ -152,7 +153,7 @@ export class ModernConnection implements ServerConnection {
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
     if (!this.hasTools) return;
     const ask = (params: Record<string, unknown>) =>
-      retried(() => this.request('tools/list', params, { signal }), signal);
+      retryFailure(() => this.request('tools/list', params, { signal }), signal);
     await listPages(list, ask);
   }
 
@@ -187,7 +188,7 @@ export class ModernConnection implements ServerConnection {
   ): Promise<unknown> {
     const call = { name: uri, signal, onProgress: report ?? (() => undefined) };
     const answer = answerOf(
-      await retried(() => this.request('resources/read', { uri }, call), signal),
+      await retryFailure(() => this.request('resources/read', { uri }, call), signal),
       false,
     );
     return 'result' in answer ? answer.result : undefined;
@@ -213,7 +214,7 @@ export class ModernConnection implements ServerConnection {
   /** Sends answers of a person. An answer that comes twice counts once. */
   async updateTask(taskId: string, inputResponses: JsonObject, signal: AbortSignal): Promise<void> {
     const params = { taskId, inputResponses };
-    await retried(
+    await retryFailure(
       () => this.request('tasks/update', params, { name: taskId, signal, mayWait: true }),
       signal,
     );
@@ -286,19 +287,6 @@ export class ModernConnection implements ServerConnection {
     } finally {
       clearTimeout(timer);
       ended.abort();
-    }
-  }
-}
-
-/** Sends a request that changes nothing. It is sent again after a failure that may pass. */
-async function retried<T>(send: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await send();
-    } catch (error) {
-      signal.throwIfAborted();
-      if (tries === TRIES || !isTransient(error)) throw error;
-      await delay(BACKOFF_MS * 2 ** tries, undefined, { signal });
     }
   }
 }

@@ -13,9 +13,11 @@ import { answersTo, questionsOf, requestsOf } from './tool-questions.js';
 
 /** How long a call keeps its slot while its server works on a task. Then the run is suspended between two polls. */
 const HOLD_MS = 2_000;
-/** Pause between two polls of a task, in ms: at least what the server asks for, and longer for a long task. */
+/** Shortest pause between two polls of a task. It grows to a tenth of the age of the task. */
 const MIN_PAUSE_MS = 500;
+/** Longest pause for a server that does not ask for a longer one. */
 const MAX_PAUSE_MS = 60_000;
+/** Longest pause, whatever a server asks for. */
 const MAX_INTERVAL_MS = 10 * 60_000;
 /** Pause after a poll that has failed, in ms. */
 const RETRY_MS = 30_000;

@@ -6,6 +6,7 @@ const TYPES = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object'
 const ONE = ['additionalProperties', 'contains', 'else', 'if', 'items', 'not', 'propertyNames', 'then'];
 const LISTS = ['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems'];
 const NAMED = ['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'];
+/** Characters of a value in a fault. A person must recognise it. */
 const MAX_QUOTED = 60;
 
 /**

@@ -13,6 +13,7 @@ import { WireAnswers } from './wire-answers.js';
 
 /** Time for a server to end after its input is closed, and again after SIGTERM. */
 const GRACE_MS = 500;
+/** A message is a line. The largest result, with an image in it, has some megabytes. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** Time to read the rest of an ended process's output. Its children may hold the output open. */
 const DRAIN_MS = 200;

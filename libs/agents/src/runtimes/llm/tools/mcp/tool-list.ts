@@ -6,11 +6,13 @@ import { headerParams } from './header-params.js';
 import { schemaFault } from './schema-fault.js';
 import { ToolListExcess } from './tool-list-excess.js';
 
+/** Maximum number of allowed tools of a server. */
 const MAX_TOOLS = 1_000;
 /** Maximum size of the allowed tools, as JSON. */
 const MAX_BYTES = 1024 * 1024;
 /** Maximum number of listed tools, allowed or not. */
 const MAX_LISTED = 10_000;
+/** MCP recommends names of up to 128 characters. */
 const MAX_NAME = 128;
 /** Maximum number of tools that are left out by name. */
 const MAX_LEFT_OUT = 20;

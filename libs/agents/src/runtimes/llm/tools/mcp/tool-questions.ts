@@ -7,10 +7,13 @@ import type { ToolQuestion } from '../remote-call.js';
 import { isInnerHost } from './inner-host.js';
 import { McpFailure } from './mcp-failure.js';
 
-/** Bounds of what a server may ask: it is stored with the task, and shown to a person. */
+/** Maximum questions of a server. They are stored with the task, and shown to a person. */
 const MAX_QUESTIONS = 10;
+/** Characters of one question. */
 const MAX_MESSAGE = 4_000;
+/** Characters of a URL that browsers and proxies take. */
 const MAX_URL = 2_048;
+/** Bytes of the schema of an answer as JSON: a form has some dozen fields. */
 const MAX_SCHEMA_BYTES = 16_384;
 const ELICIT = 'elicitation/create';
 
