@@ -107,6 +107,7 @@ export async function stopLeftoverApps(home: Home, workers: number): Promise<voi
 
 /** Maximum time without progress of a process that is starting. */
 const STALL_MS = 120_000;
+/** How often to ask a process that starts whether it is ready: a person waits for it. */
 const PING_MS = 1_000;
 
 /** One of our own processes, which reads messages. */

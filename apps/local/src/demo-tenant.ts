@@ -7,6 +7,7 @@ import { Logger } from '@baton/telemetry';
 import type { Demo, Home } from './home.js';
 
 const SLUG = 'demo';
+/** Postgres and Redis have just answered on this machine. */
 const MESSAGING_MS = 5000;
 
 /**

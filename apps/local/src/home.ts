@@ -111,8 +111,6 @@ export class Home {
   }
 }
 
-/** A thrown value, as text for a person. */
-
 /** The same promise, whose rejection tells the person at the terminal what to do about it. */
 export const orTell = <T>(promise: Promise<T>, remedy: string): Promise<T> =>
   promise.catch((error: unknown) => {

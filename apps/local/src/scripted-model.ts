@@ -6,6 +6,7 @@ import { inUrl } from './loopback.js';
 
 /** The port, or any free one if it is taken. */
 const PORT = 11_500;
+/** A conversation with its tools has some hundred kilobytes. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** Time between two words. */
 const WORD_MS = 15;

@@ -13,8 +13,9 @@ import { SCOPES } from './rights.js';
 import { isWebUrl, webUrl } from './web-url.js';
 
 const text = z.string().trim().min(1);
-/** Other agents and models read all of them at once, so none may be long. */
+/** Lists and menus show it in one line. */
 const MAX_NAME = 200;
+/** Other agents and models read those of all agents at once, so none may be long. */
 const MAX_DESCRIPTION = 4_000;
 const texts = z.array(text).default([]);
 

@@ -7,7 +7,9 @@ type Issue = z.core.$ZodIssue;
 
 /** Faults that an error names. It must not be larger than the value that it is about. */
 const MAX_VIOLATIONS = 20;
+/** Characters of the path of a field: its names come from the caller. */
 const MAX_FIELD_CHARS = 200;
+/** Characters of the rule that a field breaks. */
 const MAX_DESCRIPTION_CHARS = 1_000;
 
 const UNKNOWN_KEY = 'is not known here: correct its name or take it out';

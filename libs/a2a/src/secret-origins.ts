@@ -6,8 +6,9 @@ import { MODEL_PROVIDER_NAMES, modelProvider } from './model-providers.js';
 /** The name of a secret. */
 export const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-/** Maximum origins of one secret, and the length of each. */
+/** Maximum origins of one secret. A secret is for one service, which has few hosts. */
 const MAX_ORIGINS = 32;
+/** A name of the DNS has at most 253 characters. */
 const MAX_ORIGIN = 512;
 
 const STDIO = 'stdio:';

@@ -16,8 +16,9 @@ export const isModule = (path: string): boolean =>
 /** The names of the versions of packages. Agents may share their packages. */
 export const LOCK_FILE = 'package-lock.json';
 const LOCK_FILE_ABOVE = `../${LOCK_FILE}`;
-/** Bounds of what is read of the folder of an agent, which may hold anything. */
+/** Maximum files that are read of the folder of an agent, which may hold anything. */
 const MAX_FILES = 10_000;
+/** Folders may link to each other in a circle. */
 const MAX_DEPTH = 20;
 /** Contents that are read. For further files, only the size is compared. */
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -17,6 +17,7 @@ const MAX_CONCURRENT = 4;
 const MAX_FAULTS = 100;
 /** Tools of a server that a fault names. */
 const MAX_NAMED = 10;
+/** Characters of a tool's name in a fault: providers take no longer ones. */
 const MAX_NAME = 64;
 const PATTERN_FIELDS = ['allow', 'approval', 'neverRepeat', 'mayRepeat'] as const;
 

@@ -12,6 +12,7 @@ const SERVICE_LINK = /_SERVICE_(HOST|PORT(_.+)?)$|_PORT(_\d+_(TCP|UDP|SCTP).*)?$
 
 /** A short name is similar to too many others. */
 const MIN_LENGTH = 7;
+/** More differences make another word. */
 const MAX_TYPOS = 2;
 
 /** The check of an environment's settings. It contains no values. */

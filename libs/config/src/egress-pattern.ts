@@ -23,7 +23,9 @@ export const EGRESS_PATTERN_REMEDY =
 /** A name, or an address as in a URL, perhaps with `*.` before it and a port behind it. */
 const HOST = /^(\*\.)?(\[[0-9a-f:.]+\]|[^\s:/\\@?#%*[\]]+)(?::(\d{1,5}))?$/i;
 const NAME = /^[\w-]+(\.[\w-]+)*$/;
+/** A name, and some more for a port. */
 const MAX_LENGTH = 300;
+/** Characters of a name of the DNS (RFC 1035 §2.3.4). */
 const MAX_NAME = 253;
 /** IPv6 addresses that reach an IPv4 address. The guard judges them as that, so such a pattern would match nothing. */
 const IPV4_IN_IPV6: ReadonlySet<string> = new Set(['ipv4Mapped', 'rfc6052']);

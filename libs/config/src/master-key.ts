@@ -26,7 +26,9 @@ export interface MasterKeys {
 
 /** Time for the command, which may ask a server. */
 const COMMAND_MS = 30_000;
+/** A key has 44 characters. A command that prints more was the wrong one. */
 const MAX_BYTES = 65_536;
+/** Characters of what the command says about its failure. */
 const MAX_REASON = 300;
 /** A process reads its settings more than once. The command runs once. */
 const printed = new Map<string, string>();

@@ -16,11 +16,13 @@ const KNOWN: ReadonlySet<string> = new Set(
 );
 
 const MINUTE_MS = 60_000;
-/** Records of refusals that a process writes a minute: of one caller, and into the log of one tenant or of the platform. */
+/** Records of refusals of one caller that a process writes a minute. */
 const MAX_OF_CALLER = 5;
+/** The same into the log of one tenant or of the platform: a flood of many callers fills it no faster. */
 const MAX_OF_LOG = 60;
-/** Callers, and logs, that are counted at the same time. */
+/** Callers that are counted at the same time. Of a larger flood, the oldest are forgotten. */
 const MAX_CALLERS = 10_000;
+/** Logs that are counted at the same time. */
 const MAX_LOGS = 1_000;
 
 /** A request that was refused. */

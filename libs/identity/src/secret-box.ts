@@ -4,7 +4,9 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { SecretError } from './secret-error.js';
 
 const CIPHER = 'aes-256-gcm';
+/** The size of AES-GCM's nonce (NIST SP 800-38D §8.2). */
 const NONCE_BYTES = 12;
+/** The full size of its tag. */
 const TAG_BYTES = 16;
 
 /** The master key that encrypts, and earlier ones that still decrypt; 32 bytes each. */

@@ -6,6 +6,7 @@ import { explainLimit } from './limits.service.js';
 import { SecretBox } from './secret-box.js';
 import { SecretError } from './secret-error.js';
 
+/** A private key or a file of credentials has some kilobytes. */
 const MAX_VALUE_BYTES = 65_536;
 /** Secrets of one batch of a rotation. */
 const BATCH = 1_000;

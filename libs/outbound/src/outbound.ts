@@ -22,8 +22,9 @@ export type Fetch = typeof globalThis.fetch;
 
 /** Hosts of files redirect two or three times. */
 const MAX_REDIRECTS = 5;
-/** Maximum time until an answer starts, and between two parts of it. Models may need long. */
+/** Maximum time until an answer starts. A model may think for minutes. */
 const ANSWER_MS = 15 * 60_000;
+/** Maximum time between two parts of an answer. */
 const SILENCE_MS = 5 * 60_000;
 
 /** Limits of one kind of call. */

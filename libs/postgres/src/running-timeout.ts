@@ -1,3 +1,4 @@
+/** A pause of the machine counts for one tick: more ticks would wake the process more often. */
 const TICKS = 10;
 
 /**

@@ -11,6 +11,7 @@ const { processName, limitMs, stepMs, silent, shared } = workerData as WatchdogD
 const numbers = new Int32Array(shared);
 /** Native code cannot be interrupted. Then there is no stack. The time for which a busy machine gives this thread no CPU does not count. */
 const STACK_MS = 5_000;
+/** A tick that comes late counts as one tick, however late it is. */
 const TICK_MS = 10;
 /** Standard output may be a full pipe without a reader. This may be why the process is blocked. */
 const WRITE_MS = 1_000;

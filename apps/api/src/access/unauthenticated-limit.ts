@@ -15,6 +15,7 @@ const MAX_ADDRESSES = 10_000;
 
 /** Maximum number of tokens that are remembered as valid. */
 const MAX_TOKENS = 10_000;
+/** A revoked token is refused at its check all the same. Here it only does not count. */
 const TOKEN_MS = 3_600_000;
 
 /** A token whose check is under way. One of the functions is called once, with the result. */

@@ -10,6 +10,7 @@ import { GrpcRequest } from './grpc-request.js';
 const MAX_DETAILS_BYTES = 4 * 1024;
 /** The message of a status is a trailer as well, and some of its characters are sent as three. */
 const MAX_MESSAGE_LENGTH = 1024;
+/** A client shows some faults of a request. The details must fit into the headers of one answer. */
 const MAX_VIOLATIONS = 10;
 
 /** HTTP's status of a call that its caller has given up, as proxies log it. */

@@ -17,6 +17,7 @@ import { PendingCalls } from './pending-calls.js';
 const CALLS_A_READ = 32;
 /** Maximum resets of a peer within `WINDOW_MS`, as a multiple of the calls that it may have open. A peer that leaves resets them once. */
 const RESETS = 2;
+/** Short, so that an attack is seen within a second. */
 const WINDOW_MS = 1_000;
 /** Pause between two checks of all connections, in ms. */
 const LOOK_MS = 50;

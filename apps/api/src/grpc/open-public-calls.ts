@@ -17,8 +17,9 @@ const MESSAGE_MS = 10_000;
 const CALL_MS = 30_000;
 /** A watch of health continues until its connection is too old. */
 const WATCH = '/grpc.health.v1.Health/Watch';
-/** Open calls of one address (IPv6: one /64 network), and of all. */
+/** Maximum open calls of one address (IPv6: one /64 network). A client watches the health of a few services. */
 const MAX_OF_ADDRESS = 32;
+/** Maximum open calls of all addresses. Each holds some kilobytes for as long as its caller wants. */
 const MAX_OPEN = 512;
 
 const TOO_MANY = 'too many open calls of health and reflection: end some of them, or try again later';

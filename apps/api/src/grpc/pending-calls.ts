@@ -1,7 +1,8 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 
-/** Calls whose message has not arrived, of one address, and of all. */
+/** Maximum calls of one address whose message has not arrived. A proxy sends the calls of many clients. */
 const PENDING_OF_ADDRESS = 1_024;
+/** The same of all addresses: no single one can take more than half. */
 const PENDING_CALLS = 2_048;
 
 /**

@@ -5,8 +5,9 @@ import { isFine } from './paced-request.js';
 const MAX_MS = 30_000;
 /** Maximum time between two chunks of it, in ms. */
 const IDLE_MS = 5_000;
-/** Maximum number of bytes that the process drops in a window of time, and its length in ms. */
+/** Maximum number of bytes that the process drops in `WINDOW_MS`: twice the largest rest of one request. */
 const WINDOW_BYTES = 512 * 1024 * 1024;
+/** Long enough to level out single large requests, and short enough that callers get their answers again soon. */
 const WINDOW_MS = 10_000;
 /** A chunk counts as at least this many bytes: reading a chunk of one byte takes as long. */
 const CHUNK_BYTES = 1_024;

@@ -4,6 +4,7 @@ import type { CallRequest } from './requests.js';
 
 /** A name or an address, with or without a port. */
 const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w-]{1,63}(?:\.[\w-]{1,63}){0,20}\.?)(?::\d{1,5})?$/i;
+/** A name has at most 253 characters, and a port five. */
 const MAX_HOST_LENGTH = 260;
 const SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
 /** Names of the machine itself. */

@@ -26,6 +26,7 @@ export type Elicitations = Record<string, Elicitation>;
 
 /** Hosts show the message in a dialog. */
 const MAX_MESSAGE = 4_000;
+/** A form of more fields fits no dialog. The person answers it in the console. */
 const MAX_FIELDS = 50;
 
 const field = z.looseObject({ type: z.enum(['string', 'number', 'integer', 'boolean']) });

@@ -13,8 +13,9 @@ import { asksForApproval } from '@baton/agents';
 import { TASK_STATUS } from './agent-tools.js';
 import { artifactUri, resourceContent } from './resource-contents.js';
 
-/** What a result has of one artifact, and of all, in bytes. Larger ones are links: hosts give all of a result to their model. */
+/** Maximum bytes of one artifact in a result. A larger one is a link: hosts give all of a result to their model. */
 const MAX_INLINE_ARTIFACT = 256 * 1024;
+/** Maximum bytes of all artifacts in a result. */
 const MAX_INLINE = 1024 * 1024;
 
 /** One piece of the result of a tool. */

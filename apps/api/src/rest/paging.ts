@@ -2,7 +2,9 @@ import { ProtocolError } from '@baton/a2a';
 import { z } from 'zod';
 import { QueryPipe, textQuery } from '../openapi/query-pipe.js';
 
+/** A page that a person scrolls through. */
 const DEFAULT_LIMIT = 50;
+/** A page is built in memory, and its rows may be large. */
 const MAX_LIMIT = 100;
 
 /** `?limit=`, the number of entries of a page. */

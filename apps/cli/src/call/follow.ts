@@ -5,6 +5,7 @@ import { type AgentClient, type NumberedEvent, type Payload, stateIn } from './a
 
 /** Maximum number of tries in a row to reconnect. */
 const TRIES = 10;
+/** A server that restarts is back within seconds: ten tries take five. */
 const PAUSE_MS = 500;
 
 export interface Following {

@@ -11,7 +11,9 @@ import { parseCount, sinceOf } from '../options.js';
 const ACTIONS = ['cancel', 'resume', 'continue', 'send-again', 'delete'] as const;
 const TITLES = ['id', 'action', 'state', 'found', 'done', 'skipped', 'failed', 'begun'];
 const TASK_TITLES = ['task', 'agent', 'state', 'updated', 'first message'];
+/** Ten pages of the API: the command reads them one after the other. */
 const MAX_LISTED = 1_000;
+/** A person watches. Each look is one read. */
 const WATCH_MS = 1_000;
 
 type BulkOperation = TenantSchemas['BulkOperation'];

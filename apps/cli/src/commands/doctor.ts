@@ -62,6 +62,7 @@ async function examine({ source, terminal }: Cli, { json }: JsonOption): Promise
 
 /** Width of the column of names. */
 const NAME_WIDTH = 18;
+/** A remedy with a command in it is long, and must not be cut. */
 const MAX_TEXT = 500;
 
 function linesOf({ name, status, found, remedy }: Check): string {

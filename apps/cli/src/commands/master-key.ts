@@ -10,8 +10,11 @@ import { OperatorError } from '../operator-error.js';
 
 /** Of one try. A key service answers within a second. */
 const TIMEOUT_MS = 8_000;
+/** A key service that restarts answers within seconds. */
 const TRIES = 3;
+/** Before the second try. The pause before each further try is longer by as much. */
 const PAUSE_MS = 500;
+/** An answer is a key, or a page that says why there is none. */
 const MAX_BYTES = 65_536;
 
 const secretAnswer = z.object({ data: z.object({ data: z.record(z.string(), z.unknown()) }) });

@@ -15,6 +15,7 @@ const WORK_TITLES = ['still there', 'agent', 'state', 'id'];
 const DEFAULT_SCOPES: Scope = 'agents:call';
 /** Width of the longest name of a field. */
 const FIELD_WIDTH = 18;
+/** A rotation ends: two tokens of one name are valid for a month at most. */
 const MAX_OVERLAP_MS = 30 * 86_400_000;
 
 type TokenCommandOptions = TokenOptions & JsonOption;

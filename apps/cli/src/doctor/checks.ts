@@ -18,7 +18,9 @@ const CLOCK_WARNING_MS = 2_000;
 /** From here on signatures and tokens of others are refused. */
 const CLOCK_FAULT_MS = MINUTE_MS;
 const GIB = 2 ** 30;
+/** The oldest major version that the tests run on. */
 const MIN_POSTGRES = 14;
+/** The newest major version that the tests run on. */
 const MAX_POSTGRES = 18;
 const MIN_REDIS = '6.2';
 
@@ -143,7 +145,6 @@ function checkSession({ session }: DatabaseFacts): Check {
     : fault(name, ...faultAndRemedy(session));
 }
 
-/** Releases up to 0.2.0 stored times in the time zone of Postgres. */
 /** Nothing is said where the default retention applies, or the operator has decided. */
 function checkRetention(
   { tenantsWithoutRetention: tenants }: DatabaseFacts,
@@ -159,6 +160,7 @@ function checkRetention(
   ];
 }
 
+/** Releases up to 0.2.0 stored times in the time zone of Postgres. */
 function checkTimes({ shiftedTimes }: DatabaseFacts): Check[] {
   const name = 'Stored times';
   if (shiftedTimes === undefined) return [];

@@ -16,9 +16,11 @@ type Task = TenantSchemas['Task'];
 
 /** Characters of a text that are shown and compared. */
 const MAX_TEXT = 20_000;
-/** Texts that differ in more words, or take longer to compare, are shown without marks. */
+/** Texts that differ in more words are shown without marks: too many marks help nobody. */
 const MAX_EDITS = 2_000;
+/** The same for texts that take longer to compare, because the page stands still meanwhile. */
 const MAX_DIFF_MS = 100;
+/** Between two looks at a task that has not ended. */
 const POLL_MS = 1_000;
 
 /** A task; read again until it has ended. Unset: none is chosen. */

@@ -19,6 +19,7 @@ export interface Part {
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'];
 /** Of a longer text, only the end is shown, as plain text: elements for all of it would freeze the page. */
 const MAX_TEXT = 200_000;
+/** Characters that are shown of a longer text. */
 const SHOWN_TEXT = 100_000;
 const NUMBER = new Intl.NumberFormat();
 

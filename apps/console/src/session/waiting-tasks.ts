@@ -16,6 +16,7 @@ type WaitingPage = Awaited<ReturnType<typeof readPage>>;
 
 /** How often the oldest waiting tasks are read again, in ms. */
 const REFRESH_MS = 15_000;
+/** A page of the API. Further ones are read while the list is open. */
 const PAGE_SIZE = 50;
 const QUERY_KEY = ['waiting-tasks'];
 

@@ -165,6 +165,7 @@ function assertObject(value: unknown, path: string): Record<string, unknown> {
 
 /** Longest text of a caller that an error quotes, in characters. */
 const MAX_SHOWN = 40;
+/** Names that an error lists of those that have arrived. */
 const MAX_NAMES = 4;
 
 /** A value of a caller as an error names it: little of a text, and nothing of an object. */

@@ -23,6 +23,7 @@ import { readMessage, readPushConfig, UNRECOGNIZED } from './params.js';
 import type { Fields } from './fields.js';
 
 const ROLES = { user: 'ROLE_USER', parse: roleFromJSON };
+/** The maximum of A2A 1.0 (§3.1.4). */
 const MAX_PAGE_SIZE = 100;
 
 /** Every JSON-RPC method of A2A 1.0 (§9.4). */

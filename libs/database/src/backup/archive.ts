@@ -7,6 +7,7 @@ import { count, digestSchema, type Digest } from './row-digest.js';
 
 /** Version of the file's layout. A reader refuses a higher number. */
 export const FORMAT_VERSION = 1;
+/** The writer begins another entry after 4 MB. One row is larger at most by the largest event. */
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024;
 const manifestSchema = z.object({
   format: z.literal('baton-backup'),

@@ -43,11 +43,12 @@ const headerSchema = z.object({
 const endSchema = z.object({ kind: z.literal('end'), records: z.record(z.string(), z.number()) });
 type Line = Record<string, unknown>;
 
-/** A line is one row; the largest event of a task and some. */
+/** A line is one row. The largest row has an event of the largest size, as JSON. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
 const LINE_FEED = 10;
-/** Maximum number of rows of one statement. */
+/** Maximum number of rows of one statement. Postgres takes 65,535 parameters, and a row has some dozen. */
 const MAX_ROWS = 200;
+/** Size at which a statement is sent, so that large rows do not add up in memory. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 
 /** The tenant as its export describes it. */

@@ -12,7 +12,9 @@ import { NameTakenError } from './name-taken-error.js';
 
 /** Default size of the pool, as in the CLI. */
 const POOL_SIZE = 4;
+/** A server that restarts takes connections again within seconds. A caller waits. */
 const CONNECT_TIMEOUT_MS = 10_000;
+/** Statements of the catalog are short. Deletions of a tenant are made in slices elsewhere. */
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** Longer than the server's own timeout: applies only to a server that no longer answers. */
 const ANSWER_MS = 20_000;

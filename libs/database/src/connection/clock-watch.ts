@@ -12,6 +12,7 @@ const OFFSET = gauge(
 
 /** Clocks with NTP differ by less. */
 export const CLOCK_WARNING_MS = 2_000;
+/** Clocks drift by less than a millisecond in this time. */
 const READ_EVERY_MS = 10_000;
 /** How often to check whether the clock has jumped, in ms. */
 const LOOK_EVERY_MS = 1_000;

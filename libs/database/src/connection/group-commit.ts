@@ -45,6 +45,7 @@ interface Queue<Item, Outcome> extends Slots {
 
 /** Two, so that a slow flush does not hold up the next one. */
 export const MAX_FLUSHES = 2;
+/** Weight of one flush: large writes do not hold up the small ones behind them. */
 const MAX_WEIGHT = 1024 * 1024;
 /**
  * Group commit: writes of many callers become one transaction. Items that come during a flush wait for the next one.

@@ -92,8 +92,9 @@ export interface StoredLoadFailure {
   tenants: string[] | null;
 }
 
-/** Failures that are kept per worker, and characters of their texts. */
+/** Failures that are kept per worker. Each list of workers reads them. */
 const MAX_FAILURES = 100;
+/** Characters of the text of one. */
 const MAX_TEXT = 1000;
 
 /** $1 id $2 host $3 pid $4 concurrency $5 failures */

@@ -5,6 +5,7 @@ import { hostOf, IS_THERE } from './push-lease.js';
 
 /** Tries of a receiver that are kept: the newest. They are in a row that each delivery updates, so they must stay few. */
 const MAX_TRIES = 10;
+/** Characters of the error of a try. */
 const MAX_ERROR = 200;
 /** Receivers of a task that are read: the oldest. */
 const MAX_RECEIVERS = 100;

@@ -21,8 +21,9 @@ export interface ConsoleLineRecord extends ConsoleLine {
   attempt: number;
 }
 
-/** Maximum number of lines of a task, and of bytes of their texts. */
+/** Maximum number of lines of a task: a console is for a person to read. */
 const MAX_LINES = 1_000;
+/** Maximum bytes of their texts. They count as stored bytes of the tenant. */
 const MAX_BYTES = 256 * 1024;
 const NOTE = `Further lines were dropped: a task keeps ${MAX_LINES} lines and ${MAX_BYTES / 1024} KiB of its console`;
 /** `total_bytes` of the note: nothing is stored after it. The maximum of an integer. */

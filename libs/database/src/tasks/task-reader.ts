@@ -32,8 +32,9 @@ import { artifactsJson, INLINE_BYTES, isPartial, type TaskRow } from './task-row
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
 
-/** Rows of a page, of the log and of the history: a message of the history may be large. */
+/** Rows of a page of the log. */
 const CONTENT_ROWS = 1024;
+/** Rows of a page of the history, whose messages may be large. */
 const HISTORY_ROWS = 64;
 /** Maximum share of a budget for the history if artifacts are read as well. */
 export const HISTORY_SHARE = 1 / 4;

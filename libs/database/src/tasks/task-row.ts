@@ -30,8 +30,9 @@ export const INTERRUPTED_STATES = states(isInterrupted);
 
 /** Folded artifacts are kept in the task's row up to this size, in bytes of JSON; larger ones are in the log alone. */
 export const INLINE_BYTES = 256 * 1024;
-/** How much of a history or a log comes with the task's row, in bytes and rows; the rest is read in pages. */
+/** Bytes of a history or a log that come with the task's row. Most tasks have fewer. The rest is read in pages. */
 const FIRST_BYTES = 64 * 1024;
+/** The same in rows. */
 const FIRST_ROWS = 128;
 /** How large a status or metadata may be to come with the row of a single task, or with each row of a list. */
 const OWN_BYTES = { single: 16 * 1024 * 1024, list: 64 * 1024 };

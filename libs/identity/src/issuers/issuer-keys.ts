@@ -12,9 +12,11 @@ const KEPT_MS = 24 * 3_600_000;
 /** Time after a failure, or after an unknown key, before the issuer is asked again. */
 const PAUSE_MS = 30_000;
 
-/** A caller waits for the keys of its issuer. A document of keys has some kilobytes and some keys. */
+/** A caller waits for the keys of its issuer. */
 const TIMEOUT_MS = 5_000;
+/** A document of keys has some kilobytes. */
 const MAX_BYTES = 256 * 1024;
+/** An issuer has some keys. A token names one of them. */
 const MAX_KEYS = 100;
 /** Base64url characters of an RSA modulus of 8192 bits. A longer one makes each check slow. */
 const MAX_MODULUS = 1366;

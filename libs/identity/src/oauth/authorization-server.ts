@@ -5,8 +5,9 @@ import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprot
 import { clientMetadata } from './client-metadata.js';
 import { OAuthFailure } from './oauth-failure.js';
 
-/** Maximum size of an answer, and time of a request. */
+/** Maximum size of an answer. Metadata and tokens have some kilobytes. */
 const MAX_BYTES = 256 * 1024;
+/** Maximum time of a request. A person, or a run with its slot, waits. */
 const TIMEOUT_MS = 15_000;
 /** Characters of the server's own words in an error. */
 const MAX_SAID = 200;

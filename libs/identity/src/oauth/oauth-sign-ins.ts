@@ -16,6 +16,7 @@ import { OAuthFailure } from './oauth-failure.js';
 
 /** Lifetime of a link that an administrator has asked for. */
 const LINK_MS = 15 * 60_000;
+/** 256 random bits, which no one guesses. */
 const TICKET_BYTES = 32;
 const SEPARATOR = '.';
 

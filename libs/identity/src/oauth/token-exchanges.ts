@@ -12,6 +12,7 @@ import { OAuthFailure } from './oauth-failure.js';
 const MAX_WAIT_MS = 5_000;
 /** How long after a failure no message of the caller tries again. */
 const RETRY_MS = 30_000;
+/** Callers that a process remembers. A forgotten one tries again. */
 const MAX_FAILED = 10_000;
 
 /** A caller with a token of an issuer. */

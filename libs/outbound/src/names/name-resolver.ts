@@ -25,12 +25,15 @@ const LOOKUP_MS = 5_000;
 /** c-ares asks each server twice: for 1.5 s, then for twice that. */
 const SERVER_MS = 1_500;
 const TRIES = 2;
-/** Bounds of the time to live that a name server sets. */
+/** Shortest time that the cache keeps an address, whatever its name server says. */
 const MIN_TTL_MS = 1_000;
+/** Longest time. A host that has moved is found after a minute. */
 const MAX_TTL_MS = 60_000;
 /** How long the cache keeps that a name has no address, or that no server has answered for it. */
 const NEGATIVE_TTL_MS = 5_000;
+/** Names in the cache. */
 const MAX_CACHED = 10_000;
+/** Tenants whose lookups are counted. */
 const MAX_SHARES = 1_000;
 
 /** The cached answer for a name. */

@@ -9,8 +9,9 @@ const HOSTS_FILE =
 const RESOLV_CONF = '/etc/resolv.conf';
 /** Both files are read again after this time. */
 const READ_AGAIN_MS = 5_000;
-/** Limits of resolv.conf(5): search domains, and `ndots`. */
+/** Maximum search domains of resolv.conf(5). */
 const MAX_SEARCH = 6;
+/** Maximum `ndots` of resolv.conf(5). */
 const MAX_NDOTS = 15;
 /** RFC 6761, section 6.3. */
 const LOCALHOST = /^(.+\.)?localhost$/;

@@ -15,8 +15,9 @@ import { Injectable } from '@nestjs/common';
 import { ACTION_RULES } from './bulk-actions.js';
 import { type MatchedTasks, MatchingTasks } from './matching-tasks.js';
 
-/** Tasks that a preview looks at, and those that it shows. */
+/** Tasks that a preview looks at: a person waits for it. */
 const MAX_SEARCHED = 10_000;
+/** Tasks that it shows as examples. */
 const MAX_SHOWN = 20;
 /** Tasks that are read before their contents are dropped. */
 const SLICE = 500;

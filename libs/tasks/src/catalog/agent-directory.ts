@@ -10,6 +10,7 @@ const CACHE_MS = 1_000;
 
 /** Lists of slugs only help callers with a wrong name, so they may be a little older. */
 const SLUGS_CACHE_MS = 5_000;
+/** Tenants whose lists a process keeps. */
 const MAX_SLUG_LISTS = 100;
 
 /** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */

@@ -25,6 +25,7 @@ import { actorOf } from '../core/actor.js';
 import { ReceiverCheck } from '../push/receiver-check.js';
 import { TaskFinder } from './task-finder.js';
 
+/** The default of A2A 1.0 for tasks (§3.1.4). */
 const DEFAULT_PAGE_SIZE = 50;
 /** base64url of an id of 256 characters. */
 const MAX_PAGE_TOKEN_LENGTH = 1500;

@@ -14,6 +14,7 @@ import { Injectable } from '@nestjs/common';
 import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 
+/** The default of A2A 1.0 (§3.1.4). */
 const DEFAULT_PAGE_SIZE = 50;
 
 /** GetTask and ListTasks (A2A 1.0 §3.1.3, §3.1.4). */

@@ -3,9 +3,11 @@ import { SIGNING_PREFIX } from '@baton/identity';
 import type { ReceiverSecrets } from './delivery-signer.js';
 import type { PushRequest } from './push-request.js';
 
-/** Characters that are kept. They are in a row that each delivery updates, so they must stay few. */
+/** Characters of a body that are kept. They are in a row that each delivery updates, so they must stay few. */
 const MAX_BODY = 600;
+/** The same of an answer. */
 const MAX_ANSWER = 400;
+/** The same of a header. */
 const MAX_HEADER = 200;
 /** Characters that are searched for secrets. More than what is kept, because a hidden secret is shorter than itself. */
 const MAX_SEARCHED = 4_096;

@@ -43,6 +43,7 @@ const PAGE = { limit: 100, bytes: 1024 * 1024 };
 const MAX_REQUESTS = 100;
 /** The error is in a row that each try updates, so it stays short. */
 const MAX_ERROR_CHARS = 500;
+/** HTTP status: the receiver wants no more. */
 const GONE = 410;
 /** Bytes of an answer that are looked at for its owner. */
 const MAX_SHOWN_BYTES = 4_096;

@@ -12,6 +12,7 @@ import {
   signingSecretProblem,
 } from './delivery-signer.js';
 
+/** Characters of a URL that servers and proxies take. */
 const MAX_URL_LENGTH = 2048;
 /** Maximum length of a name in the DNS. The host is in an index (`push-lease.ts`), whose entries must be short. */
 const MAX_HOST_LENGTH = 253;
@@ -19,6 +20,7 @@ const MAX_HOST_LENGTH = 253;
 const WRITTEN_HOST = /^[^:/?#]+:\/\/([^/?#]*)/;
 /** Maximum length of a token, and of credentials. */
 const MAX_SECRET_LENGTH = 4096;
+/** Maximum length of the name of a scheme, such as Bearer. */
 const MAX_SCHEME_LENGTH = 64;
 /** Text that a header may have (RFC 9110 §5.5), without spaces at its ends. */
 const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
@@ -39,8 +41,9 @@ const NOT_STATIC: ReadonlySet<string> = new Set([
   'vapid',
 ]);
 
-/** The caller waits for the check. A receiver echoes a short text. */
+/** The caller waits for the check. */
 const CHALLENGE_MS = 10_000;
+/** A receiver echoes a short text. */
 const CHALLENGE_BYTES = 4_096;
 
 /** A receiver that a caller names. */

@@ -5,8 +5,9 @@ import { type LogKey } from './log-key.js';
 import { LogReader, type LogPage } from './log-reader.js';
 import { LogDeletedError } from './log-deleted-error.js';
 
-/** Maximum that is kept for a slow reader, in events and characters. More is dropped and later read from the log. */
+/** Maximum events that are kept for a slow reader. Further ones are dropped and later read from the log. */
 const MAX_PENDING = 512;
+/** The same in characters. */
 const MAX_PENDING_CHARS = 256 * 1024;
 const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 

@@ -14,11 +14,15 @@ const RETENTION_DELETED = counter(
   [{ kind: 'tasks' }, { kind: 'events' }],
 );
 
-/** Maximum number of rows of one batch. A batch is one short transaction. */
+/** Maximum number of tasks of one batch. A batch is one short transaction. */
 const MAX_TASKS = 500;
+/** The same of events, which are small rows. */
 const MAX_EVENTS = 5_000;
+/** The same of rows without content. */
 const MAX_KEYS = 2_000;
+/** The same of rows that may be large. */
 const MAX_RECORDS = 500;
+/** The same of archives of code, which have megabytes. */
 const MAX_ARCHIVES = 10;
 /** Tenants that a line of the log names. */
 const MAX_NAMED = 5;

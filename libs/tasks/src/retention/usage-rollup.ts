@@ -12,6 +12,7 @@ const EVERY_MS = 60_000;
  * Postgres is away, as long as it has its lease.
  */
 const LAG_MS = 600_000;
+/** Tasks of one transaction, so that it stays short. */
 const SLICE_TASKS = 2_000;
 /** The pause after each slice, as a multiple of its duration. */
 const REST = 3;

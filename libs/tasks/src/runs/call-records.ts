@@ -4,8 +4,9 @@ import { CallRecordStore, type RunKey } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 
-/** Maximum bytes that wait for the end of a run: of the run, and of all runs of this worker. */
+/** Maximum bytes of a run that wait for its end. */
 const MAX_RUN_BYTES = 2 * 1024 * 1024;
+/** Maximum bytes of all runs of this worker. */
 const MAX_ALL_BYTES = 64 * 1024 * 1024;
 
 /** The records of an attempt. */

@@ -31,8 +31,9 @@ export const writerMetrics = (metrics: Metrics) => ({
 
 /** Maximum time from the first event of a batch to its append, in ms. */
 const MAX_BATCH_MS = 5;
-/** A batch is appended at once when it has this size, so that one append stays small. */
+/** A batch of this size is appended immediately, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
+/** The same for a batch of many small events. */
 const MAX_BATCH_EVENTS = 256;
 /** How long the `working` event of a run waits for the first output of its agent, in ms, so that one append has both. */
 const MAX_SILENCE_MS = 2;

@@ -7,6 +7,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 const WRITE_AFTER_MS = 500;
 /** Maximum waiting lines of a run: those that a task keeps, and one more, for which the store writes its note. */
 const MAX_LINES = 1_001;
+/** A little more than a task keeps. */
 const MAX_BYTES = 300 * 1024;
 /** Maximum bytes of waiting lines of all runs of this worker. */
 const MAX_ALL_BYTES = 16 * 1024 * 1024;

@@ -27,8 +27,9 @@ import { TurnFailure } from '../core/turn-failure.js';
 import { completeOutput } from './complete-output.js';
 import { WellFormedOutput } from './well-formed-output.js';
 
-/** Readers of a log or a list hold the ids and names of all artifacts in memory. Long content belongs into parts. */
+/** Readers of a log or a list hold the ids of all artifacts in memory. */
 const MAX_ARTIFACT_ID_BYTES = 512;
+/** And their names. Long content belongs into parts. */
 const MAX_ARTIFACT_NAME_BYTES = 4096;
 
 const HOUR_MS = 3_600_000;

@@ -3,9 +3,11 @@ import { CronTimes } from '@baton/cron';
 import type { ScheduleTimes } from '@baton/database';
 import { NoTimeError } from './no-time-error.js';
 
-/** Maximum characters of an expression, of a time zone, and of the reason of a refusal. Each line of a list has them. */
+/** Maximum characters of an expression. Each line of a list has it. */
 const MAX_CRON = 200;
+/** The longest name of a time zone has 32 characters. */
 const MAX_ZONE = 64;
+/** Maximum characters of the reason of a refusal, in each line of a list. */
 const MAX_REASON = 300;
 /** Maximum number of passed times that are counted one by one. */
 export const MAX_PASSED = 1_000;

@@ -19,8 +19,9 @@ const OPEN = [
   TaskState.TASK_STATE_INPUT_REQUIRED,
   TaskState.TASK_STATE_AUTH_REQUIRED,
 ] as const;
-/** Tasks that are listed, and that are read at once to be canceled. */
+/** Tasks of a principal that are listed. */
 const MAX_TASKS = 100;
+/** Tasks that are canceled at the same time: each takes a connection. */
 const CANCELS_AT_ONCE = 8;
 /** Maximum number of tries to pause a schedule while others change or fire it. */
 const MAX_TRIES = 10;

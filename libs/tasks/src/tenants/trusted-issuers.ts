@@ -10,8 +10,11 @@ import { type OfTenant, TenantSettings } from './tenant-settings.js';
 
 /** The index over issuer, audience and value has entries of at most 2704 bytes. */
 const MAX_TEXT = 255;
+/** A token of the issuer carries the list through each request. */
 const MAX_AGENTS = 100;
+/** Each token of the issuer is compared with all rules. */
 const MAX_GRANTS = 100;
+/** Above what one process can answer. */
 const MAX_RATE = 999_999;
 
 const text = z

@@ -9,6 +9,7 @@ import { Injectable } from '@nestjs/common';
 const CHECK_MS = 60_000;
 /** Checks of one process at a time. Each holds lists of tools of up to four servers. */
 const MAX_CHECKS = 8;
+/** A check takes some seconds. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**

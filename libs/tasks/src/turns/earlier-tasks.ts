@@ -4,8 +4,9 @@ import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { newContextOf } from './turn-acceptance.js';
 
-/** Enough for a conversation. Each task is read with its messages. */
+/** Enough for a conversation. */
 const DEFAULT_COUNT = 16;
+/** Each task is read with its messages. */
 const MAX_COUNT = 100;
 
 /** The earlier tasks of a context, as an agent that answers one of its tasks gets them. */

@@ -13,6 +13,7 @@ import { stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
 import { taskNames } from '../task-names.js';
 
+/** Each event of the tenant is compared with the list of each webhook. */
 const MAX_AGENTS = 100;
 /** Default time for which the former secret still signs. */
 const OVERLAP_SECONDS = 86_400;

@@ -54,8 +54,9 @@ const Trace = lazyPage(() => import('../tasks/task-trace'), 'Trace') as unknown 
 const MAX_FRAMES = 500;
 
 type CallState = 'idle' | 'running' | 'lost' | 'cut' | 'done' | 'failed';
-/** How long to wait before a call is resumed that the server or the network has cut, in ms: at first, and at most. */
+/** Before a call is resumed that the server or the network has cut. It doubles with each try. */
 const FIRST_PAUSE_MS = 500;
+/** A person waits: the longest pause is short. */
 const MAX_PAUSE_MS = 10_000;
 
 /** What has come in so far. */

@@ -32,14 +32,17 @@ export interface TaskLog {
   error: unknown;
 }
 
-/** How long to wait before the stream is opened again, in ms: at first, and at most. */
+/** Before the stream is opened again. It doubles with each try. */
 const FIRST_PAUSE_MS = 500;
+/** A person waits: the longest pause is short. */
 const MAX_PAUSE_MS = 10_000;
 /** Events that are kept: the newest. A longer log is read with `baton tasks logs`. */
 const MAX_EVENTS = 5_000;
-/** Events of one burst are shown together. To show a long log takes the browser longer. */
+/** Events of one burst are shown together: 20 times a second looks continuous. */
 const FRAME_MS = 50;
+/** The same for a long log, which takes the browser longer to show. */
 const LONG_FRAME_MS = 500;
+/** Events from which a log counts as long. */
 const LONG_LOG = 1_000;
 
 /** Between two questions for the times of events, in ms. */

@@ -15,9 +15,11 @@ import {
 import { type AgentRuntime } from '../../runtime-table.js';
 import { wholeNumber } from '../../setting-fields.js';
 
-/** Bounds of what `metadata.echo` may ask for: each caller of the agent says how much it does. */
+/** Maximum number of pieces that `metadata.echo` may ask for: each caller of the agent says how much it does. */
 export const MAX_CHUNKS = 100_000;
+/** Maximum bytes of one piece: far below the largest event of an agent. */
 export const MAX_CHUNK_BYTES = 1024 * 1024;
+/** Maximum pause: a run that waits holds its slot. */
 export const MAX_DELAY_MS = 600_000;
 
 const options = z.strictObject(

@@ -31,8 +31,9 @@ interface PendingStart {
 const MAX_EXTRA = 2;
 /** Maximum concurrent turns with a process of their own. */
 const MAX_ALONE = 2;
-/** The pause before a process starts again doubles with each failure: code that fails while it loads must not take the CPU. */
+/** The pause before a process starts again. It doubles with each failure: code that fails while it loads must not take the CPU. */
 const BACKOFF_MS = 100;
+/** Mended code is tried within seconds. */
 const MAX_BACKOFF_MS = 5_000;
 /** A process that ran for this long resets the backoff. */
 const STEADY_MS = 10_000;

@@ -42,6 +42,7 @@ export interface TurnIds {
 const NATIVE_MB = 256;
 /** Memory that an empty process uses. */
 const BARE_MB = 48;
+/** Memory and a stall are checked this often at least. */
 const MAX_TICK_MS = 1_000;
 /** A process that has not answered for this long gets new turns only if no other process can take them. */
 const UNRESPONSIVE_MS = 2_000;
@@ -51,6 +52,7 @@ const START_MS = 30_000;
 const WIND_UP_MS = 2_000;
 /** Characters of what a process has written last: enough for a stack. */
 const MAX_TAIL = 16_000;
+/** Turns whose ids are kept for console lines that come late: the newest. */
 const MAX_KNOWN_TURNS = 1_000;
 
 /**

@@ -47,6 +47,7 @@ const PASSED =
 // The JSON of an event is longer than its content because of Base64 and escapes. This bound is rough: the worker
 // measures the exact size when it stores the event.
 const JSON_FACTOR = 6;
+/** Names, ids and metadata of an event. */
 const ENVELOPE_BYTES = 64 * 1024;
 
 /** No slug of an agent. */

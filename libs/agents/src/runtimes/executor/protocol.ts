@@ -118,8 +118,9 @@ export const WINDOW = 1024 * 1024;
 /** Maximum events in one message, in characters of JSON. A larger event is sent alone. */
 export const MAX_BATCH = 256 * 1024;
 
-/** Errors are shown to the author of an agent, and stored with each failed attempt. */
+/** Characters of an error, which is shown to the author of an agent and stored with each failed attempt. */
 const MAX_TEXT = 4_000;
+/** Characters of its stack: some hundred lines. */
 const MAX_STACK = 16_000;
 
 /** Describes any thrown value within bounds. Never throws. */

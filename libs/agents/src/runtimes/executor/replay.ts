@@ -23,8 +23,9 @@ export interface ReplayResult {
 const REPLAY_MS = 10_000;
 /** A module with many packages loads slowly from a slow disk. */
 const LOAD_MS = 60_000;
-/** Memory of the process of a replay, and its largest event. */
+/** Memory of the process of a replay: it has the stored steps in it. */
 const MEMORY_MB = 1_024;
+/** Above the usual MAX_EVENT_BYTES. The replay does not know that of the server. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -206,6 +206,7 @@ function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
 const MAX_LINES = 20;
 /** Maximum characters of the reason why a journal does not fit. */
 const MAX_MISMATCH = 1_000;
+/** Characters of a line that an error quotes of the agent's console. */
 const MAX_LINE = 1_000;
 /** Credit is returned in portions of this size. */
 const CREDIT = WINDOW / 4;

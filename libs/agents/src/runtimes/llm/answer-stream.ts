@@ -41,10 +41,13 @@ function read<T>(parts: AsyncIterator<T>): Promise<{ value: T } | typeof DONE> {
   return part;
 }
 
-/** Maximum characters and calls of one answer. They are far above what any model sends. */
+/** Maximum characters of one answer. No model sends a tenth of it. */
 const MAX_TEXT = 2_000_000;
+/** Maximum characters of its reasoning. */
 const MAX_REASONING = 2_000_000;
+/** Maximum characters of the arguments of one call. */
 const MAX_INPUT = 1_000_000;
+/** Maximum calls of one answer. OpenAI takes no more tools than this. */
 const MAX_CALLS = 128;
 
 /**

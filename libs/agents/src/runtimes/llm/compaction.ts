@@ -20,8 +20,9 @@ import type { ModelSpeech } from './turn-artifacts.js';
 const KEPT_SHARE = 0.3;
 /** Share of the window that the passages to summarise may take. */
 const MATERIAL_SHARE = 0.6;
-/** Share of the window for the summary and the reasoning about it, and the maximum. */
+/** Share of the window for the summary and the reasoning about it: most of the window stays for the task. */
 const SUMMARY_SHARE = 0.15;
+/** The summary is a part of each later request, also in a window of a million tokens. */
 const MAX_SUMMARY_TOKENS = 16_000;
 /** The smallest context that is assumed of a model. */
 const LEAST_WINDOW = 1_000;

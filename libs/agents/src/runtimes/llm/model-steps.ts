@@ -18,6 +18,7 @@ import { hasToolFiles } from './tool-files.js';
 import { ToolFilesRefused } from './tool-files-refused.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 
+/** A run holds its slot during a pause. */
 const LONGEST_PAUSE_MS = 30_000;
 /** If a provider asks for a longer wait, the run fails. */
 const LONGEST_RETRY_AFTER_MS = 60_000;

@@ -6,11 +6,15 @@ import { TEXT_MEDIA_TYPE } from './text-types.js';
 
 type UserContentPart = Exclude<UserModelMessage['content'], string>[number];
 
+/** Providers take requests of 20 to 32 MB. */
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
+/** The largest file arrives in this time on a connection of 6 Mbit/s. */
 const FILE_TIMEOUT_MS = 30_000;
-/** Maximum files at URLs that one turn reads, and their total size. */
+/** Maximum files at URLs that one turn reads. */
 const MAX_FILES = 20;
+/** Their total size. Base64 makes it larger by a third in the memory of the worker. */
 const MAX_FILES_BYTES = 40 * 1024 * 1024;
+/** A few at a time: the caller of the task chooses their hosts. */
 const FILES_AT_ONCE = 3;
 const STANDARD_TYPE = 'application/octet-stream';
 

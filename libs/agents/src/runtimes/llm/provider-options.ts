@@ -5,6 +5,7 @@ export type OptionsByProvider = Readonly<Record<string, Readonly<Record<string, 
 
 /** Maximum characters of `providerOptions` as JSON. */
 const MAX_OPTIONS = 16_384;
+/** The check of each level calls itself. */
 const MAX_DEPTH = 16;
 
 /** The names under which the AI SDK takes the options of a provider. */

@@ -55,6 +55,7 @@ const textOf = async (response: Response, { isLegacy }: AnsweredRequest): Promis
   return isLegacy ? completeLegacy(text) : text;
 };
 
+/** JSON-RPC: the server has failed, and does not say how. */
 const INTERNAL_ERROR = -32603;
 
 /** Completes an answer of JSON-RPC whose error is only a text or has no code, so that the SDK's client reads its message. */

@@ -1,8 +1,9 @@
 import { retryPause } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Pauses between two tries. They double, and then stay. */
+/** Pause before the second try. The pauses double. */
 const FIRST_PAUSE_MS = 200;
+/** An agent that restarts is found again within seconds. */
 const MAX_PAUSE_MS = 5_000;
 
 /** Exponential backoff with jitter and a timeout. */

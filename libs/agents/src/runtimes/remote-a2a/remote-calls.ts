@@ -8,6 +8,7 @@ import { within } from '@baton/telemetry';
 /** One event of a remote agent. */
 export type Said = NonNullable<StreamResponse['payload']>;
 
+/** An agent reads a task in milliseconds. A run holds its slot meanwhile. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** The calls of a remote agent in one turn. Every error is a RemoteFailure. All calls end when `stop` aborts. */

@@ -21,8 +21,9 @@ import { type RemoteConfig, cardUrlOf, originsOf } from './remote-config.js';
 import { toA2aAnswer } from './remote-answer.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
 
-/** A card that has changed is read a minute later. A worker keeps this many cards. */
+/** A card that has changed is read a minute later. */
 const CARD_CACHE_MS = 60_000;
+/** Cards that a worker keeps. One has some kilobytes. */
 const CARD_CACHE_SIZE = 1_000;
 
 /** A connection to a remote agent for one turn. */
@@ -134,6 +135,7 @@ function extensionsFor(turn: Turn, config: RemoteConfig, card: AgentCard, host: 
 }
 
 const BINDINGS: readonly string[] = ['JSONRPC', 'HTTP+JSON'];
+/** A card is a small file. */
 const READ_TIMEOUT_MS = 15_000;
 
 /** Reads cards of A2A 1.0 and 0.3. */

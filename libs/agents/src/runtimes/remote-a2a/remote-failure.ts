@@ -18,7 +18,9 @@ export type FailureKind = 'unreached' | 'broken' | 'failing' | 'odd' | 'gone' | 
 
 /** Characters of a remote agent's own words. The status of the task, which lists show, has them. */
 const MAX_QUOTE = 300;
+/** JSON-RPC: the agent does not know the method. */
 const METHOD_NOT_FOUND = -32601;
+/** JSON-RPC: the agent has failed, and does not say how. */
 const INTERNAL_ERROR = -32603;
 
 /** A failed call of a remote agent. The message is for the caller: it names the host and the remedy. */

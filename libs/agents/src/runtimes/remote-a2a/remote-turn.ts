@@ -33,6 +33,7 @@ const MAX_NOTES = 100;
 const MAX_ODD_READS = 3;
 /** Reads of the remote task to complete its artifacts: the agent may store the state a moment after it has sent it. */
 const VERIFY_TRIES = 3;
+/** Pause between two reads: the moment until the state is stored. */
 const VERIFY_PAUSE_MS = 200;
 
 const NOT_KNOWN_IF_SENT =

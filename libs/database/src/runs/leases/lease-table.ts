@@ -9,6 +9,7 @@ const SLOT_BYTES = WORDS * Int32Array.BYTES_PER_ELEMENT;
 
 /** Slots of one buffer. */
 const SLOTS = 128;
+/** The largest value of a word of the buffer. */
 const MAX_VERSION = 2 ** 31 - 1;
 
 interface Block {

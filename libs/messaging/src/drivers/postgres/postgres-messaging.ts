@@ -45,14 +45,17 @@ import { PostgresListener } from './postgres-listener.js';
 const SCHEMA = 'bullmq';
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
-/** By the contract of `Messaging` a write rejects within 2 s, and a read as well. */
+/** By the contract of `Messaging` a write rejects within 2 s. */
 const ENQUEUE_MS = 1_800;
+/** And a read as well. */
 const READ_MS = 2_000;
-/** Longest time of a statement at the server, and for its answer. */
+/** Longest time of a statement at the server. */
 const STATEMENT_MS = 8_000;
+/** Longest time for its answer: the server cancels the statement first. */
 const ANSWER_MS = 10_000;
 /** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
 const OPEN_MS = 60_000;
+/** A process that starts on a busy machine may be too slow to read the answer to its connection. */
 const MAX_CONNECT_RETRIES = 20;
 /** Queues of BullMQ: two of runs, one of ticks, one of pushes. */
 const QUEUES = 4;

@@ -21,7 +21,9 @@ const [maxEventBytes = 0, memoryMb = 0] = process.argv.slice(2, 4).map(Number);
 
 /** Frames come from the worker alone, which this process trusts. */
 const MAX_FRAME = 1024 * 1024 * 1024;
+/** Events that wait to be sent may take this share of the memory of the process, over all turns. The rest is for the agent's code. */
 const SHARE_OF_MEMORY = 1 / 4;
+/** Pause before another try while the pipe to the worker is full. */
 const POLL_MS = 2;
 
 /** Maximum time that a message waits while turns take the thread, in ms. */
@@ -106,9 +108,11 @@ class Channel {
 const endGroup = (): boolean => process.kill(-process.pid, 'SIGKILL');
 const isBusy = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EAGAIN';
 
+/** Characters of one line of the console: enough for a message with some data. */
 const MAX_LINE = 4_000;
-/** Maximum lines per second, of a turn and of the process. Further lines are counted and dropped. */
+/** Maximum lines per second of a turn. Further lines are counted and dropped. */
 const MAX_LINES = 200;
+/** Maximum lines per second of the process: one turn cannot take all of it. */
 const MAX_LINES_OF_ALL = 400;
 
 /**

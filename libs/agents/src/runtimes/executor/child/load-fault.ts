@@ -24,8 +24,9 @@ export async function loadFaultOf(error: unknown, folder: string): Promise<LoadF
   };
 }
 
-/** Characters of a fault in a log and in the console, and of a stack that is searched. */
+/** Characters of a fault in a log and in the console. */
 const MAX_REASON = 1000;
+/** Characters of a stack that is searched for the author's file. */
 const MAX_STACK = 10_000;
 
 /** Modules that Node.js runs through tsx. */

@@ -2,8 +2,9 @@ import { firstCharacters } from '@baton/a2a';
 import type { LlmConfig } from '../llm-config.js';
 import type { ServerInstructions } from './tool-sources.js';
 
-/** Maximum characters of one server, and of all. */
+/** Maximum characters of one server. They are a part of each request to the model. */
 const MAX_OF_SERVER = 4_000;
+/** Maximum characters of all servers of an agent. */
 const MAX_OF_ALL = 16_000;
 
 /**

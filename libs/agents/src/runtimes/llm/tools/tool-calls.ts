@@ -233,8 +233,9 @@ async function makeCall(
   });
 }
 
-/** Maximum reports of one call in one attempt, and the shortest time between two, in ms. */
+/** Maximum reports of one call in one attempt: each is an event in the log of the task. */
 const MAX_REPORTS = 100;
+/** Shortest time between two reports. A person reads no faster. */
 const REPORT_MS = 1_000;
 
 /** Publishes the progress of a call, as far as it is new. */

@@ -5,6 +5,7 @@ import { numberOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Maximum bytes of a provider's error that are read. */
 export const MAX_ERROR_BODY = 65_536;
+/** Characters of its message that are kept. */
 const MAX_MESSAGE = 2_000;
 
 /** A provider's report of a failure: with an HTTP status, or as an event of its answer. */
