@@ -84,7 +84,8 @@ function methodCases(path: RpcPath, method: string): Case[] {
 
 /** What the path of a route names besides a task. A caller of 0.1 chooses ids of tasks; there is no such one here. */
 function httpCases(route: HttpRoute): Case[] {
-  const { verb, path, method, codec, namesTenant } = route;
+  const { verb, path, method, codec } = route;
+  const namesTenant = path.includes('/:tenant/');
   const { operation } = codec.decode(method, METHODS[method]!({ taskId: randomUUID() }));
   const { scope, kinds } = KINDS[operation];
   const sends = isSend(operation);

@@ -27,8 +27,6 @@ export interface HttpRoute {
   /** What the method calls the params of the path, by their names there, where the two differ. */
   readonly names: Readonly<Record<string, string>>;
   readonly codec: Codec;
-  /** The path names the caller's tenant. */
-  readonly namesTenant: boolean;
 }
 
 type RouteRow = readonly [
@@ -75,12 +73,7 @@ const V0_3_ROUTES: readonly RouteRow[] = [
   ['GET', 'card', LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD, 'query'],
 ];
 
-const routesBelow = (
-  base: string,
-  codec: Codec,
-  rows: readonly RouteRow[],
-  namesTenant = false,
-): HttpRoute[] =>
+const routesBelow = (base: string, codec: Codec, rows: readonly RouteRow[]): HttpRoute[] =>
   rows.map(([verb, path, method, params, names = {}]) => ({
     verb,
     path: `${base}/${path}`,
@@ -88,13 +81,12 @@ const routesBelow = (
     params,
     names,
     codec,
-    namesTenant,
   }));
 
 /** Every route of the HTTP+JSON binding. */
 export const HTTP_ROUTES: readonly HttpRoute[] = [
   ...routesBelow('/agents/:agent', V1_0_HTTP_CODEC, V1_0_ROUTES),
-  ...routesBelow('/agents/:agent/:tenant', V1_0_HTTP_CODEC, V1_0_ROUTES, true),
+  ...routesBelow('/agents/:agent/:tenant', V1_0_HTTP_CODEC, V1_0_ROUTES),
   ...routesBelow('/agents/:agent/v1', V0_3_HTTP_CODEC, V0_3_ROUTES),
 ];
 

@@ -193,7 +193,6 @@ export type UnaryOperationName = Exclude<OperationName, StreamingOperationName>;
 export type OperationCall<K extends OperationName = OperationName> = {
   [P in K]: { operation: P; request: Requests[P] };
 }[K];
-export type UnaryCall = OperationCall<UnaryOperationName>;
 export type StreamingCall = OperationCall<StreamingOperationName>;
 
 /** A call with what a wire version says besides the canonical request. */

@@ -38,7 +38,7 @@ export {
   TenantSettings,
 } from './tenants/tenant-settings.js';
 export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
-export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
+export { newIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
 export type { SpanKind, SpanState, TraceSpan } from './trace/span.js';
 export { TaskTraces } from './trace/task-traces.js';
 export { firstMessageOf } from './turns/first-message-of.js';

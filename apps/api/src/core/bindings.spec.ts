@@ -222,7 +222,7 @@ afterAll(async () => {
 const callsOf = (version: string, over?: 'route' | 'grpc'): ReadonlyMap<OperationName, RpcMethod> =>
   new Map(
     rpcMethods()
-      .filter(({ profile, route }) => profile === PROFILES.spec && !route?.namesTenant)
+      .filter(({ profile, route }) => profile === PROFILES.spec && !route?.path.includes('/:tenant/'))
       .filter((each) => each.version === version && (each.route ? 'route' : each.grpc && 'grpc') === over)
       .map((each) => [each.operation, each]),
   );

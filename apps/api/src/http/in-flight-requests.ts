@@ -1,3 +1,4 @@
+import { within } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 
 /**
@@ -37,12 +38,7 @@ export class InFlightRequests {
   /** Waits at most `ms` until no request is in flight. Resolves with whether that happened. */
   async idle(ms: number): Promise<boolean> {
     if (this.inFlight === 0) return true;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.wake = resolve;
-      timer = setTimeout(resolve, ms);
-    });
-    clearTimeout(timer);
+    await within(new Promise<void>((resolve) => (this.wake = resolve)), ms);
     return this.inFlight === 0;
   }
 

@@ -161,7 +161,7 @@ ORDER BY u.is_counted NULLS FIRST, u.counted_at`,
 /** The tenants that keep most: $1 how many */
 const LARGEST: Statement = {
   text: `
-SELECT t.slug AS tenant, (u.stored_bytes + coalesce(u.catalog_bytes, 0))::float8 AS "storedBytes", u.counted_at AS "countedAt"
+SELECT t.slug AS tenant, (u.stored_bytes + coalesce(u.catalog_bytes, 0))::float8 AS "storedBytes"
 FROM tenant_usage u JOIN tenants t ON t.id = u.tenant_id
 WHERE u.is_counted ORDER BY 2 DESC, 1 LIMIT $1`,
 };
@@ -238,7 +238,6 @@ export interface StoredBytes {
   /** Its slug. */
   tenant: string;
   storedBytes: number;
-  countedAt: Date | null;
 }
 
 /** What a tenant takes at present. */

@@ -50,9 +50,6 @@ export const newIssuer = z.strictObject({
   check: z.boolean().default(true),
 });
 
-/** The same before it is read. */
-export type NewIssuer = z.input<typeof newIssuer>;
-
 /** The OpenID providers that tenants trust, for operators. */
 @Injectable()
 export class TrustedIssuers {
@@ -75,7 +72,7 @@ export class TrustedIssuers {
   /**
    * Trust an issuer from now on. Its keys are read first, unless the document says otherwise: a wrong URL would only show
    * when a user is refused.
-   * @param document NewIssuer, not read yet
+   * @param document as `newIssuer` reads it
    * @throws ProtocolError `invalid-params`, `not-found`, `conflict` if a token could then select two tenants
    */
   async add(tenant: string, document: unknown, by: Actor): Promise<OfTenant<TrustedIssuer>> {
