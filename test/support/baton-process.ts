@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const DIST = join(__dirname, '../../dist');
+/** By day. At night, and in `npm run chaos`, V8 optimizes as for an operator. */
+const OPTIMIZE_LATER =
+  process.env.TEST_PROJECT === 'e2e' ? ['--require', join(__dirname, 'optimize-later.fixture.cjs')] : [];
 // For a process that hangs: one that ends is told at once.
 const START_TIMEOUT_MS = 4 * 60_000;
 const END_TIMEOUT_MS = 4 * 60_000;
@@ -46,7 +49,7 @@ export async function startProcess(
   dist = DIST,
   openFiles?: number,
 ): Promise<BatonProcess> {
-  const main = [process.execPath, join(dist, 'apps', kind, 'src/main.js')];
+  const main = [process.execPath, ...OPTIMIZE_LATER, join(dist, 'apps', kind, 'src/main.js')];
   const limited =
     openFiles === undefined ? main : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`, ...main];
   const child = spawn(limited[0]!, limited.slice(1), {
