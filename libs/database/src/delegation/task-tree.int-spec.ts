@@ -4,7 +4,6 @@ import {
   type ClaimedRun,
   TaskTreeStore,
   type NewTask,
-  ParentOverError,
   RetentionStore,
   TooManyChildrenError,
   TooManyWaitingError,
@@ -117,14 +116,6 @@ describe('a suspended run', () => {
     const stranger = await startTask(stores);
     await suspend(parent, stranger, { taskId: randomUUID() });
     expect(await wake(parent)).toBe(true);
-  });
-
-  it('is refused to an attempt that no longer owns its task', async () => {
-    const parent = await startTask(stores);
-    const child = await startChild(parent);
-    expect(await suspend({ ...parent, attempt: 2 }, child)).toBe(false);
-    await stores.tasks.cancel(parent.tenantId, null, parent.taskId);
-    expect(await suspend(parent, child)).toBe(false);
   });
 
   it('is canceled with its task, even if a worker wakes it at the same time', async () => {
@@ -291,14 +282,6 @@ describe('a child', () => {
     const full = { ...childOf(root), quota: { maxInFlight: 0, maxWaiting: 0, exact: true } };
     await expect(stores.tasks.create(full)).rejects.toThrow(TooManyWaitingError);
     await startTask(stores, childOf(root, root.taskId, 1));
-  });
-
-  it('is refused by a parent that has ended, or that another attempt has', async () => {
-    const parent = await startTask(stores);
-    await expect(stores.tasks.create(childOf({ ...parent, attempt: 2 }))).rejects.toThrow(ParentOverError);
-    await stores.tasks.cancel(parent.tenantId, null, parent.taskId);
-    await expect(stores.tasks.create(childOf(parent))).rejects.toThrow(ParentOverError);
-    expect((await taskTree.find(parent.tenantId, parent.taskId)).childTaskIds).toEqual([]);
   });
 
   it('is seen by the cancel of its parent, or is not made, whatever happens at once', async () => {

@@ -1,17 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { JournalStore, RunStore } from '../index.js';
-import {
-  type Stores,
-  chunk,
-  endTurn,
-  newTask,
-  openStores,
-  sql,
-  startTask,
-  status,
-  texts,
-} from '../stores.fixture.js';
+import { type Stores, chunk, newTask, openStores, sql, startTask, status, texts } from '../stores.fixture.js';
 
 let stores: Stores;
 let journal: JournalStore;
@@ -80,18 +70,6 @@ describe('the journal of a task', () => {
       [{ of: 'another tenant' }],
     ]);
     expect(await journal.read(first.tenantId, third.taskId)).toEqual([]);
-  });
-
-  it('refuses an attempt that is not current, another run, an ended task and a position that is taken', async () => {
-    const run = await startTask(stores);
-    expect(await journal.append(run, 1, 'mine')).toBe(true);
-    expect(await journal.append({ ...run, attempt: run.attempt - 1 }, 2, 'zombie')).toBe(false);
-    expect(await journal.append({ ...run, runId: randomUUID() }, 2, 'other run')).toBe(false);
-    await sql(stores, `UPDATE turn_journal SET attempt = attempt - 1 WHERE task_id = '${run.taskId}'`);
-    expect(await journal.append(run, 1, 'not mine')).toBe(false);
-    await endTurn(stores, run, 2);
-    expect(await journal.append(run, 2, 'late')).toBe(false);
-    expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['mine']);
   });
 
   it('begins anew with one entry, and gives the bytes of the others back, those of earlier turns too', async () => {
