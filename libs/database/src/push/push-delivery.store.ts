@@ -334,7 +334,7 @@ WHERE ${isConfig(config)} AND (lease_count = ${config.lease} AND lease_owner IS 
   OR lease_count = ${config.lease} + 1 AND lease_owner IS NULL AND lease_until IS NOT NULL)`,
 );
 
-/** Some of the oldest ones. $1 limit */
+/** The oldest of all tenants: $1 limit. A job for one of these tasks only wakes a worker, which claims with a share for each tenant. */
 const LIST_DUE: Statement = {
   text: `
 WITH RECURSIVE ${CLOCK}, ${TENANTS}
