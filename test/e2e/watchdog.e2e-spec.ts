@@ -7,87 +7,36 @@ import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-/** Longer than a busy machine keeps the CPU from a process. */
+/** Longer than a busy machine keeps the CPU from a process: an innocent run may lose no attempt to that. */
 const STALL_MS = 12_000;
 const FREEZES = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
 
-describe('a process whose event loop stands still', () => {
-  let stack: Stack;
-
-  const start = async (): Promise<RawCaller> => {
-    const env = { NODE_OPTIONS: FREEZES, LOOP_STALL_MS: String(STALL_MS), LEASE_MS: String(STALL_MS) };
-    stack = await Stack.start({ driver: DRIVERS[0]!, env });
-    const { token } = await stack.createTenant();
-    return new RawCaller(stack.url(0), token);
-  };
-  afterEach(() => stack.stop());
-
-  /** The log's line about its end. */
-  const lastWords = (process: BatonProcess) => {
-    const line = process.log().match(/^.*the event loop is blocked.*$/m)?.[0] ?? 'null';
-    return JSON.parse(line) as { process: string; inHand: number; stoodStillMs: number; stack: string[] };
-  };
-
-  it('is killed, worker and API alike, and its log says why and where', async () => {
-    const caller = await start();
-    const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
-    const stream = caller.stream(
-      'SendStreamingMessage',
-      sendParams('x', { metadata: { echo: { chunks: 100_000, delayMs: 1000 } } }),
-    );
-    for await (const { data } of stream) if (data.result?.artifactUpdate) break;
-    worker.signal('SIGUSR2');
-    api.signal('SIGUSR2');
-    // Nothing but a signal ends a process without a code.
-    expect(await Promise.all([worker.exited, api.exited])).toEqual([null, null]);
-    expect(lastWords(worker)).toMatchObject({ process: 'worker', inHand: 1 });
-    expect(lastWords(api)).toMatchObject({ process: 'api' });
-    for (const { stoodStillMs, stack: frames } of [lastWords(worker), lastWords(api)]) {
-      expect(stoodStillMs).toBeGreaterThanOrEqual(STALL_MS);
-      expect(frames[0]).toMatch(/^standStill \(.*freeze\.fixture\.cjs:\d+\)$/);
-    }
-  });
-
-  it('is left alone when all of it was suspended, or while a debugger is attached', async () => {
-    const caller = await start();
-    const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
-    const debugged = await stack.addWorker({ NODE_OPTIONS: `${FREEZES} --inspect=127.0.0.1:0` });
-    worker.signal('SIGSTOP');
-    api.signal('SIGSTOP');
-    debugged.signal('SIGUSR2');
-    // For longer than the limit: that is what the time is about.
-    await delay(STALL_MS + 3_000);
-    expect(lastWords(debugged)).toBeNull();
-    await stack.killWorkers([debugged]);
-    api.signal('SIGCONT');
-    worker.signal('SIGCONT');
-    const answer = await caller.call('SendMessage', sendParams('awake'));
-    expect(answer.result?.task.status.state).toBe('TASK_STATE_COMPLETED');
-    for (const process of [api, worker]) expect(lastWords(process)).toBeNull();
-  });
+let stack: Stack;
+let caller: RawCaller;
+const hold = new Hold();
+beforeAll(async () => {
+  const stall = String(STALL_MS);
+  const env = { ...hold.env, NODE_OPTIONS: FREEZES, LOOP_STALL_MS: stall, LEASE_MS: stall };
+  stack = await Stack.start({ driver: DRIVERS[0]!, env });
+  const { token } = await stack.createTenant();
+  caller = new RawCaller(stack.url(0), token);
+});
+afterAll(async () => {
+  await stack.stop();
+  hold.remove();
 });
 
 const INNOCENTS = 4;
-/** Longer than a busy machine keeps the CPU from a process: an innocent run may lose no attempt to that. */
-const PATIENCE_MS = '12000';
 
 // The deaths of a run are counted in Postgres: messaging has no part in it. recovery.e2e-spec kills workers on both drivers.
 describe('a run that freezes its worker each time', () => {
-  let stack: Stack;
   let client: Client;
-  const hold = new Hold();
-  const env = { ...hold.env, NODE_OPTIONS: FREEZES, LOOP_STALL_MS: PATIENCE_MS, LEASE_MS: PATIENCE_MS };
   beforeAll(async () => {
-    stack = await Stack.start({ driver: DRIVERS[0]!, env });
     client = new Client({ connectionString: stack.database.url });
     await client.connect();
     await client.query(`SET baton.tenant = 'system'`);
   });
-  afterAll(async () => {
-    await client.end();
-    await stack.stop();
-    hold.remove();
-  });
+  afterAll(() => client.end());
 
   type Row = { task_id: string; state: string; deaths: number; pid: string };
   const runs = async (): Promise<Row[]> => {
@@ -103,8 +52,6 @@ describe('a run that freezes its worker each time', () => {
   };
 
   it('fails after its attempts, and those that were beside it complete', async () => {
-    const { token } = await stack.createTenant();
-    const caller = new RawCaller(stack.url(0), token);
     const send = async (agent: string, params: object): Promise<string> => {
       const configuration = { returnImmediately: true };
       const { result } = await caller
@@ -149,5 +96,49 @@ describe('a run that freezes its worker each time', () => {
     });
     const { result } = await caller.call('GetTask', { id: hostile });
     expect(result?.status.message.parts[0].text).toContain('Given up after 3 attempts');
+  });
+});
+
+describe('a process whose event loop stands still', () => {
+  /** The log's line about its end. */
+  const lastWords = (process: BatonProcess) => {
+    const line = process.log().match(/^.*the event loop is blocked.*$/m)?.[0] ?? 'null';
+    return JSON.parse(line) as { process: string; inHand: number; stoodStillMs: number; stack: string[] };
+  };
+
+  it('is left alone when all of it was suspended, or while a debugger is attached', async () => {
+    const [api, worker] = [stack.apis[0]!, stack.workers.at(-1)!];
+    const debugged = await stack.addWorker({ NODE_OPTIONS: `${FREEZES} --inspect=127.0.0.1:0` });
+    worker.signal('SIGSTOP');
+    api.signal('SIGSTOP');
+    debugged.signal('SIGUSR2');
+    // For longer than the limit: that is what the time is about.
+    await delay(STALL_MS + 3_000);
+    expect(lastWords(debugged)).toBeNull();
+    await stack.killWorkers([debugged]);
+    api.signal('SIGCONT');
+    worker.signal('SIGCONT');
+    const answer = await caller.call('SendMessage', sendParams('awake'));
+    expect(answer.result?.task.status.state).toBe('TASK_STATE_COMPLETED');
+    for (const process of [api, worker]) expect(lastWords(process)).toBeNull();
+  });
+
+  it('is killed, worker and API alike, and its log says why and where', async () => {
+    const [api, worker] = [stack.apis[0]!, stack.workers.at(-1)!];
+    const stream = caller.stream(
+      'SendStreamingMessage',
+      sendParams('x', { metadata: { echo: { chunks: 100_000, delayMs: 1000 } } }),
+    );
+    for await (const { data } of stream) if (data.result?.artifactUpdate) break;
+    worker.signal('SIGUSR2');
+    api.signal('SIGUSR2');
+    // Nothing but a signal ends a process without a code.
+    expect(await Promise.all([worker.exited, api.exited])).toEqual([null, null]);
+    expect(lastWords(worker)).toMatchObject({ process: 'worker', inHand: 1 });
+    expect(lastWords(api)).toMatchObject({ process: 'api' });
+    for (const { stoodStillMs, stack: frames } of [lastWords(worker), lastWords(api)]) {
+      expect(stoodStillMs).toBeGreaterThanOrEqual(STALL_MS);
+      expect(frames[0]).toMatch(/^standStill \(.*freeze\.fixture\.cjs:\d+\)$/);
+    }
   });
 });
