@@ -3,7 +3,7 @@ import type { HeldReads } from './held-reads.js';
 
 /** Bytes beside messages that a connection may bring in a second, on average. */
 const FRAME_BYTES_PER_SECOND = 65_536;
-/** And as many at once. */
+/** Bytes beside messages that it may bring at once. */
 const FRAME_BYTES = 262_144;
 /** A peer that reads says so with frames: a byte for so many that it was sent. */
 const SENT_BYTES_A_BYTE = 4;

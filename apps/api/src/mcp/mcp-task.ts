@@ -5,7 +5,7 @@ import type { CallToolResult } from './tool-result.js';
 const DAY_MS = 86_400_000;
 /** Clients that cannot listen ask this often while the agent works. Most turns end within seconds. */
 const WORKING_POLL_MS = 1_000;
-/** And this often while the task waits for a person, who takes longer to answer. */
+/** They ask this often while the task waits for a person, who takes longer to answer. */
 const WAITING_POLL_MS = 5_000;
 
 const STATUSES: Partial<Record<TaskState, string>> = {

@@ -16,7 +16,7 @@ type Task = TenantSchemas['Task'];
 
 /** Characters of a text that are shown and compared. */
 const MAX_TEXT = 20_000;
-/** Texts that differ in more words are shown without marks: too many marks help nobody. */
+/** Texts that differ in more words are shown without marks: marks everywhere show no difference. */
 const MAX_EDITS = 2_000;
 /** The same for texts that take longer to compare, because the page stands still meanwhile. */
 const MAX_DIFF_MS = 100;

@@ -29,7 +29,7 @@ import { WellFormedOutput } from './well-formed-output.js';
 
 /** Readers of a log or a list hold the ids of all artifacts in memory. */
 const MAX_ARTIFACT_ID_BYTES = 512;
-/** And their names. Long content belongs into parts. */
+/** They hold the names as well. Long content belongs into parts. */
 const MAX_ARTIFACT_NAME_BYTES = 4096;
 
 const HOUR_MS = 3_600_000;

@@ -15,7 +15,7 @@ export interface WrongCall {
 
 /** Characters of the arguments of a wrong call that are kept from the beginning. */
 const MAX_HEAD = 400;
-/** And from the end, where JSON that was cut off breaks. */
+/** Characters that are kept from the end, where JSON that was cut off breaks. */
 const MAX_TAIL = 200;
 /** Maximum characters of the name of a tool that a model makes up. No tool has a longer one (`tool-list.ts`). */
 const MAX_NAME = 128;

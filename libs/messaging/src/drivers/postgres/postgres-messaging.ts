@@ -47,7 +47,7 @@ const SCHEMA = 'bullmq';
 const SIGNAL_BYTES = 7_500;
 /** By the contract of `Messaging` a write rejects within 2 s. */
 const ENQUEUE_MS = 1_800;
-/** And a read as well. */
+/** By the same contract a read rejects within 2 s. */
 const READ_MS = 2_000;
 /** Longest time of a statement at the server. */
 const STATEMENT_MS = 8_000;

@@ -33,7 +33,7 @@ import { redisServer } from './redis-server.js';
 const SIGNAL_BYTES = 64 * 1024;
 /** By the contract of `Messaging` a write rejects within 2 s. */
 const ENQUEUE_MS = 1_800;
-/** And a read as well. */
+/** By the same contract a read rejects within 2 s. */
 const READ_MS = 2_000;
 /** Maximum in transit to a slow server. More is dropped. */
 const UNDER_WAY_CHARS = 16 * 1024 * 1024;

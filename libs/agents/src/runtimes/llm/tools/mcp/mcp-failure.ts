@@ -30,7 +30,7 @@ export interface McpFailureDetails {
 
 /** Maximum characters of a server's text that a failure keeps: a model may need all of an error. */
 export const MAX_SAID = 16_000;
-/** And that its message shows. */
+/** Maximum characters of it in the message of the failure. */
 const MAX_SHOWN = 300;
 
 /** A failure of an MCP server. The message is a clause about the server. */
