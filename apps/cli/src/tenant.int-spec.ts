@@ -21,6 +21,9 @@ import { run } from './program.js';
 
 // No worker runs here: the tests play its part, so they know what is in each log.
 
+/** What is between two columns. The indent of a span is of its column. */
+const COLUMNS = /(?<=\S) {2,}/;
+
 let tenant: Tenant;
 let token: string;
 const get = <T>(type: new (...args: never[]) => T): T => app.get(type, { strict: false });
@@ -151,20 +154,20 @@ describe('baton tasks', () => {
       timed('4  status    completed'),
     ]);
     expect(await json(`tasks show ${id}`)).toMatchObject({ request_id: id, events: 4, task: { id } });
-    const trace = (await baton(`tasks trace ${id}`)).out.split('\n').map((line) => line.split(/ {2,}/));
+    const trace = (await baton(`tasks trace ${id}`)).out.split('\n').map((line) => line.split(COLUMNS));
     expect(trace.map(([span, , , state]) => [span, state])).toEqual([
       ['SPAN', 'STATE'],
       ['turn 1', 'succeeded'],
-      ['queue 1', 'succeeded'],
-      ['attempt 1', 'succeeded'],
+      ['  queue 1', 'succeeded'],
+      ['  attempt 1', 'succeeded'],
     ]);
     const spansOf = (out: string) =>
       out
         .split('\n')
         .slice(1)
-        .map((line) => line.split(/ {2,}/)[0]);
-    expect(spansOf((await baton(`tasks trace ${id} --grep QUEUE`)).out)).toEqual(['turn 1', 'queue 1']);
-    expect(spansOf((await baton(`tasks trace ${id} --kind attempt`)).out)).toEqual(['turn 1', 'attempt 1']);
+        .map((line) => line.split(COLUMNS)[0]);
+    expect(spansOf((await baton(`tasks trace ${id} --grep QUEUE`)).out)).toEqual(['turn 1', '  queue 1']);
+    expect(spansOf((await baton(`tasks trace ${id} --kind attempt`)).out)).toEqual(['turn 1', '  attempt 1']);
     expect((await json(`tasks trace ${id} --kind attempt`)).spans).toMatchObject([
       { kind: 'turn' },
       { kind: 'attempt' },
