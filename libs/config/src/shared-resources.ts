@@ -112,12 +112,8 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     name: 'memory of an API for large tasks',
     settings: ['taskReadTotalBytes', 'taskReadBytes'],
     limits: [],
-    constants: {
-      TENANT_READ_SHARE: 'apps/api/src/http/read-memory-pool.ts',
-      MAX_WAITING: 'apps/api/src/http/read-memory-pool.ts',
-    },
-    share:
-      'A tenant has {TENANT_READ_SHARE}, or one task of the maximum size, and {MAX_WAITING} waiting calls. Tenants take turns.',
+    constants: { MAX_WAITING: 'apps/api/src/http/read-memory-pool.ts' },
+    share: 'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns.',
     details: 'A call has its memory until its answer is sent, a notice of MCP until its reader has taken it.',
     exceeded: 'Calls wait, and get 503 after ten seconds.',
     metrics: ['baton_request_duration_seconds'],

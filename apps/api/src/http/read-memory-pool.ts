@@ -6,8 +6,6 @@ import { LoopTurns } from './loop-turns.js';
 import { ReadLease, SMALL_READ_BYTES } from './read-lease.js';
 import type { Exchange } from './requests.js';
 
-/** Part of the memory that one tenant may have: with the default settings, one task of the maximum size. */
-const TENANT_READ_SHARE = 0.25;
 /** Maximum number of waiting calls of one tenant. */
 const MAX_WAITING = 64;
 /** How long a call waits, in ms. */
@@ -27,7 +25,7 @@ interface TenantReads {
 
 /**
  * The memory of this process for reads of large tasks, `TASK_READ_TOTAL_BYTES`, counted as JSON. A read without free
- * memory waits. Tenants take turns, and none has more than a quarter or one task. Small tasks, which come with their rows, take none.
+ * memory waits. Tenants take turns, and none has more than half. Small tasks, which come with their rows, take none.
  */
 @Injectable()
 export class ReadMemoryPool {
@@ -40,7 +38,7 @@ export class ReadMemoryPool {
     private readonly turns: LoopTurns,
   ) {
     this.free = taskReadTotalBytes;
-    this.maxOfTenant = Math.max(taskReadBytes, taskReadTotalBytes * TENANT_READ_SHARE);
+    this.maxOfTenant = Math.max(taskReadBytes, taskReadTotalBytes / 2);
   }
 
   /**
