@@ -1,3 +1,5 @@
+import { TimeShare } from '@baton/telemetry';
+
 /** Maximum time for reading the answers of one tenant in a turn of the event loop, in ms. The last one may take longer. */
 const TURN_MS = 1;
 /** Part of the time that the answers of one tenant may take in a process. */
@@ -14,8 +16,7 @@ export class AnswerTurns {
   private readonly waiting: (() => void)[] = [];
   private isGoing = false;
   private turnEndsAt = 0;
-  /** When the time that was taken is paid: a ms of it for `1 / TENANT_TIME_SHARE` ms. */
-  private paidAt = 0;
+  private readonly time = new TimeShare(TENANT_TIME_SHARE, BURST_MS);
 
   /** @param read runs when it is its turn. What it begins without a wait counts too. It must not throw */
   take(read: () => void): void {
@@ -26,8 +27,8 @@ export class AnswerTurns {
   }
 
   private awaitTurn(): void {
-    const debtMs = this.paidAt - performance.now() - BURST_MS / TENANT_TIME_SHARE;
-    if (debtMs > 0) setTimeout(this.beginTurn, debtMs);
+    const { waitMs } = this.time;
+    if (waitMs > 0) setTimeout(this.beginTurn, waitMs);
     else setImmediate(this.beginTurn);
   }
 
@@ -45,7 +46,7 @@ export class AnswerTurns {
 
   private pay(beganAt: number): void {
     const now = performance.now();
-    this.paidAt = Math.max(this.paidAt, beganAt) + (now - beganAt) / TENANT_TIME_SHARE;
+    this.time.use(now - beganAt);
     if (this.waiting.length === 0) this.isGoing = false;
     else if (now < this.turnEndsAt) this.readNext();
     else this.awaitTurn();

@@ -6,6 +6,7 @@ export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js'
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { RecentHolders } from './recent-holders.js';
 export { Silence } from './silence.js';
+export { TimeShare } from './time-share.js';
 export { startWatchdog } from './watchdog.js';
 export { OutageLog } from './outage-log.js';
 export { FailureLog } from './failure-log.js';

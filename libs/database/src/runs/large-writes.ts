@@ -1,4 +1,4 @@
-import { RecentHolders } from '@baton/telemetry';
+import { RecentHolders, TimeShare } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Part of the time that the large writes of one tenant may take in a process while other tenants write. */
@@ -17,8 +17,8 @@ const ACTIVE_MS = 10_000;
  */
 export class LargeWrites {
   private readonly tenants = new RecentHolders(ACTIVE_MS);
-  /** When the time that a tenant has taken is paid: a ms of it for `1 / LARGE_WRITES_SHARE` ms. Past times are dropped. */
-  private readonly paidAt = new Map<string, number>();
+  /** Of tenants that have not paid yet. */
+  private readonly shares = new Map<string, TimeShare>();
 
   /** The tenant writes something, large or small. */
   see(tenantId: string): void {
@@ -28,20 +28,20 @@ export class LargeWrites {
   /** Executes a large write of the tenant when it is its turn. */
   async take<Result>(tenantId: string, write: () => Promise<Result>): Promise<Result> {
     if (!this.tenants.hasOthers(tenantId)) return write();
-    const aheadMs = (this.paidAt.get(tenantId) ?? 0) - performance.now() - BURST_MS / LARGE_WRITES_SHARE;
-    if (aheadMs > 0) await delay(aheadMs);
+    const waitMs = this.shares.get(tenantId)?.waitMs ?? 0;
+    if (waitMs > 0) await delay(waitMs);
     const beganAt = performance.now();
     try {
       return await write();
     } finally {
-      this.pay(tenantId, performance.now() - beganAt);
+      this.count(tenantId, performance.now() - beganAt);
     }
   }
 
-  private pay(tenantId: string, tookMs: number): void {
-    const now = performance.now();
-    for (const [tenant, at] of this.paidAt) if (at <= now) this.paidAt.delete(tenant);
-    const from = this.paidAt.get(tenantId) ?? now - tookMs;
-    this.paidAt.set(tenantId, from + Math.min(tookMs, MAX_COUNTED_MS) / LARGE_WRITES_SHARE);
+  private count(tenantId: string, tookMs: number): void {
+    for (const [tenant, { isPaid }] of this.shares) if (isPaid) this.shares.delete(tenant);
+    const share = this.shares.get(tenantId) ?? new TimeShare(LARGE_WRITES_SHARE, BURST_MS);
+    this.shares.set(tenantId, share);
+    share.use(Math.min(tookMs, MAX_COUNTED_MS));
   }
 }
