@@ -15,9 +15,8 @@ const USERS: Readonly<Record<string, string>> = {
   'runs/dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
   'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given dispatch slots',
   'delegation/task-tree.store.ts': 'the sweep: suspended runs and open children of all tenants',
-  'delegation/remote-call.store.ts':
-    'the sweep: canceled tasks of all tenants whose calls tool servers go on with',
-  'runs/compensation.store.ts': 'the sweep: canceled tasks of all tenants with steps to undo',
+  'after-cancel/canceled-task.store.ts':
+    'the sweep: canceled tasks of all tenants that have left work behind, such as steps to undo',
   'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'inspection/has-master-key.ts': 'whether a secret of any tenant is encrypted',
   'inspection/installation.store.ts':

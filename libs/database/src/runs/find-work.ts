@@ -1,10 +1,10 @@
-import { TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
+import { isCanceledAndDue } from '../after-cancel/canceled-task.store.js';
+import { isUndoDue } from '../after-cancel/compensation.store.js';
 import type { Database, Statement } from '../connection/database.js';
 import { isSleepOver, WAITING, WAITS_FOR_TASKS } from '../dispatch/run-conditions.js';
 import { isAnyDue } from '../schedules/schedule-sql.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
-import { isUndoDue } from './compensation.store.js';
 import { ENDED_WORKERS } from './leases/end-orphaned-leases.js';
 import type { SweepFindings } from './sweep-findings.js';
 
@@ -41,7 +41,7 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   EXISTS (SELECT FROM runs WHERE state = 'suspended' AND parked_at IS NOT NULL) AS "parkedRuns",
   EXISTS (SELECT FROM tasks WHERE wakes_at <= look.started_at) AS "unansweredTasks",
   EXISTS (
-    SELECT FROM tasks WHERE remote_calls_at <= look.started_at AND state = ${TaskState.TASK_STATE_CANCELED}
+    SELECT FROM tasks WHERE ${isCanceledAndDue('remote_calls_at', 'look.started_at')}
   ) AS "canceledRemoteCalls",
   EXISTS (SELECT FROM tasks WHERE ${isUndoDue('look.started_at')}) AS "dueCompensations",
   EXISTS (
