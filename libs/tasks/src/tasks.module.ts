@@ -62,6 +62,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     PlatformModule,
     SchedulesModule,
     ToolChecksModule,
+    TurnsModule,
     WebhooksModule,
     TenantLifecycle,
     TenantSettings,

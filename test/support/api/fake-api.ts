@@ -28,6 +28,10 @@ import {
   type SecretInfo,
   SecretStore,
   StreamCountStore,
+  type TaskTreeStore,
+  type CallRecordStore,
+  type ConsoleLineStore,
+  type JournalStore,
   TaskStore,
   TenantStore,
   TokenStore,
@@ -46,7 +50,13 @@ import { type ControlMessage, Messaging, type Spending } from '@baton/messaging'
 import {
   AgentDirectory,
   ArtifactPages,
+  CallDetails,
   Catalog,
+  FirstRequests,
+  VersionsInUse,
+  TaskDetails,
+  TaskLogPages,
+  UsageReports,
   DeadLetters,
   DeadPushes,
   OperationTable,
@@ -136,6 +146,22 @@ export interface FakeServices {
   load(): Promise<WorkerLoad>;
 }
 
+/** What the stores have of one task. */
+interface StoredReads {
+  relations: TaskTreeStore['find'];
+  descendants: TaskTreeStore['descendants'];
+  firstDetails: TaskStore['firstDetails'];
+  eventTimes: TaskStore['eventTimes'];
+  lastError: RunStore['lastError'];
+  runs: RunStore['ofTask'];
+  steps: JournalStore['steps'];
+  modelCalls: JournalStore['modelCalls'];
+  entry: JournalStore['entry'];
+  modelStep: JournalStore['modelStep'];
+  consoleLines: ConsoleLineStore['read'];
+  record: CallRecordStore['read'];
+}
+
 /** A whole API over loopback whose use cases are the test's own. */
 export interface FakeApi {
   app: NestFastifyApplication;
@@ -154,26 +180,12 @@ export interface FakeApi {
   /** Host names that the operator has bound. A binding is looked up at most once a second. */
   hosts: HostBinding[];
   /** What requests are made of. */
-  listing: Pick<
-    TaskListing,
-    | 'list'
-    | 'search'
-    | 'answerable'
-    | 'counts'
-    | 'relations'
-    | 'descendants'
-    | 'firstDetails'
-    | 'lastError'
-    | 'runs'
-    | 'steps'
-    | 'modelCalls'
-    | 'consoleLines'
-    | 'eventTimes'
-    | 'usage'
-    | 'agentTimes'
-  >;
+  listing: Pick<TaskListing, 'list' | 'search' | 'answerable' | 'counts'>;
+  /** What tasks have used. */
+  usageReports: Pick<UsageReports, 'of' | 'agentTimes'>;
+  stored: StoredReads;
   /** What happened in a task. */
-  traces: Pick<TaskTraces, 'of' | 'entry' | 'modelStep' | 'record'>;
+  traces: Pick<TaskTraces, 'of'>;
   /** Tasks that wait for other code. */
   parked: Pick<ParkedTasks, 'resume'>;
   /** What a replay of a task needs. */
@@ -289,29 +301,20 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   agentOfTask: {},
   hosts: [],
   schedules: {},
-  traces: {
-    of: async () => ({ spans: [], modelCalls: [] }),
-    entry: async () => undefined,
-    modelStep: async () => undefined,
-    record: async () => undefined,
-  },
+  traces: { of: async () => ({ spans: [], modelCalls: [] }) },
   parked: { resume: async () => false },
   replays: { of: async () => undefined },
   listing: {
-    lastError: async () => undefined,
-    runs: async () => [],
-    steps: async () => [],
-    modelCalls: async () => [],
-    consoleLines: async () => [],
-    eventTimes: async () => ({ times: [], more: false }),
-    usage: async () => ({ sums: [], isWhole: true }),
-    agentTimes: async () => [],
-    descendants: async () => [],
-    firstDetails: async () => undefined,
     search: async () => ({ tasks: [], searched: 0 }),
     list: async () => ({ tasks: [], more: false }),
     answerable: async () => ({ tasks: [] }),
     counts: async () => new Map(),
+  },
+  usageReports: {
+    of: async () => ({ sums: [], isWhole: true }),
+    agentTimes: async () => [],
+  },
+  stored: {
     relations: async () => ({
       owner: null,
       parentTaskId: null,
@@ -322,6 +325,17 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
       wakesAt: null,
       reminders: [],
     }),
+    descendants: async () => [],
+    firstDetails: async () => undefined,
+    eventTimes: async () => [],
+    lastError: async () => undefined,
+    runs: async () => [],
+    steps: async () => [],
+    modelCalls: async () => [],
+    entry: async () => undefined,
+    modelStep: async () => undefined,
+    consoleLines: async () => [],
+    record: async () => undefined,
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
@@ -457,12 +471,50 @@ const OPERATORS = [
   TenantSettings,
 ];
 
+const READERS = [TaskDetails, TaskLogPages, CallDetails, FirstRequests];
+
+/** The use cases that read one task, on the fakes of their stores. */
+function readersOf(stored: StoredReads) {
+  const tasks = {
+    firstDetails: (...of) => stored.firstDetails(...of),
+    eventTimes: (...of) => stored.eventTimes(...of),
+  } as TaskStore;
+  const runs = {
+    lastError: (...of) => stored.lastError(...of),
+    ofTask: (...of) => stored.runs(...of),
+  } as RunStore;
+  const taskTree = {
+    find: (tenantId: string, taskId: string) => stored.relations(tenantId, taskId),
+    descendants: (tenantId: string, taskId: string) => stored.descendants(tenantId, taskId),
+  } as TaskTreeStore;
+  const journals = {
+    steps: (...of: Parameters<JournalStore['steps']>) => stored.steps(...of),
+    modelCalls: (...of: Parameters<JournalStore['modelCalls']>) => stored.modelCalls(...of),
+    entry: (...of: Parameters<JournalStore['entry']>) => stored.entry(...of),
+    modelStep: (...of: Parameters<JournalStore['modelStep']>) => stored.modelStep(...of),
+  } as unknown as JournalStore;
+  const consoles = {
+    read: (...of: Parameters<ConsoleLineStore['read']>) => stored.consoleLines(...of),
+  } as ConsoleLineStore;
+  const records = {
+    read: (...of: Parameters<CallRecordStore['read']>) => stored.record(...of),
+  } as CallRecordStore;
+  return [
+    { provide: TaskDetails, useValue: new TaskDetails(taskTree, runs, journals) },
+    { provide: TaskLogPages, useValue: new TaskLogPages(tasks, consoles) },
+    { provide: CallDetails, useValue: new CallDetails(journals, records) },
+    { provide: FirstRequests, useValue: new FirstRequests(tasks) },
+  ];
+}
+
 function tasksModule({
   operations,
   agents,
   own,
   agentOfTask,
   listing,
+  usageReports,
+  stored,
   traces,
   parked,
   replays,
@@ -489,6 +541,7 @@ function tasksModule({
       // What is told of dead letters is tested where there are some: test/e2e.
       { provide: DeadLetters, useValue: { list: async () => [] } },
       { provide: DeadPushes, useValue: {} },
+      { provide: VersionsInUse, useValue: {} },
       { provide: Schedules, useValue: schedules },
       // What becomes of tokens is tested on a real database: rest/tokens/tokens.int-spec.ts.
       { provide: TenantTokens, useValue: {} },
@@ -503,28 +556,17 @@ function tasksModule({
           search: (...page: Parameters<TaskListing['search']>) => listing.search(...page),
           counts: (...of: Parameters<TaskListing['counts']>) => listing.counts(...of),
           answerable: (...page: Parameters<TaskListing['answerable']>) => listing.answerable(...page),
-          relations: (...of: Parameters<TaskListing['relations']>) => listing.relations(...of),
-          descendants: (...of: Parameters<TaskListing['descendants']>) => listing.descendants(...of),
-          lastError: (...of: Parameters<TaskListing['lastError']>) => listing.lastError(...of),
-          steps: (...of: Parameters<TaskListing['steps']>) => listing.steps(...of),
-          firstDetails: (...of: Parameters<TaskListing['firstDetails']>) => listing.firstDetails(...of),
-          modelCalls: (...of: Parameters<TaskListing['modelCalls']>) => listing.modelCalls(...of),
-          consoleLines: (...of: Parameters<TaskListing['consoleLines']>) => listing.consoleLines(...of),
-          eventTimes: (...of: Parameters<TaskListing['eventTimes']>) => listing.eventTimes(...of),
-          runs: (...of: Parameters<TaskListing['runs']>) => listing.runs(...of),
-          usage: (...of: Parameters<TaskListing['usage']>) => listing.usage(...of),
-          agentTimes: (...of: Parameters<TaskListing['agentTimes']>) => listing.agentTimes(...of),
         },
       },
       {
-        provide: TaskTraces,
+        provide: UsageReports,
         useValue: {
-          of: (...of: Parameters<TaskTraces['of']>) => traces.of(...of),
-          entry: (...of: Parameters<TaskTraces['entry']>) => traces.entry(...of),
-          modelStep: (...of: Parameters<TaskTraces['modelStep']>) => traces.modelStep(...of),
-          record: (...of: Parameters<TaskTraces['record']>) => traces.record(...of),
+          of: (...of: Parameters<UsageReports['of']>) => usageReports.of(...of),
+          agentTimes: (...of: Parameters<UsageReports['agentTimes']>) => usageReports.agentTimes(...of),
         },
       },
+      { provide: TaskTraces, useValue: { of: (...of: Parameters<TaskTraces['of']>) => traces.of(...of) } },
+      ...readersOf(stored),
       {
         provide: TaskForks,
         useValue: { continuedAs: async () => undefined, undoneAs: async () => undefined },
@@ -571,12 +613,15 @@ function tasksModule({
       WorkerWatch,
       Catalog,
       ToolChecks,
+      VersionsInUse,
       EffectLedger,
       OperationTable,
       AgentDirectory,
       BulkOperations,
       TaskForks,
       TaskListing,
+      UsageReports,
+      ...READERS,
       TaskTraces,
       ParkedTasks,
       TaskReplays,

@@ -56,7 +56,8 @@ export function pageOf<T>(found: readonly T[], keyOf: (entry: T) => string, { li
   return { page, nextCursor: last === undefined ? null : writeCursor(keyOf(last)) };
 }
 
-const writeCursor = (key: string): string => Buffer.from(key).toString('base64url');
+/** The cursor of the page after the entry with this key. */
+export const writeCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
 function readCursor(cursor: string): string {
   const key = Buffer.from(cursor, 'base64url').toString();

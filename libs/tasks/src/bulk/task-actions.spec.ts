@@ -1,6 +1,7 @@
 import { Role, TaskState } from '@baton/a2a';
 import type { BulkAction, ClaimedBulk } from '@baton/database';
 import { userMessage } from '../../../../test/support/agents/turns.js';
+import { FirstRequests } from '../turns/first-requests.js';
 import { newTask } from '../turns/turn-acceptance.js';
 import { TaskActions } from './task-actions.js';
 
@@ -30,7 +31,6 @@ function world(state: TaskState, options: { isThere?: boolean; agent?: object | 
   const actions = new TaskActions(
     {
       get: () => Promise.resolve(isThere ? { task, agentId: 'echo' } : undefined),
-      firstDetails: () => Promise.resolve(undefined),
     } as never,
     { resume: (...args: unknown[]) => note('resume', answers.resume)(...args) } as never,
     { deleteTask: (...args: unknown[]) => note('delete', answers.delete)(...args) } as never,
@@ -39,6 +39,7 @@ function world(state: TaskState, options: { isThere?: boolean; agent?: object | 
     { cancel: (...args: unknown[]) => note('cancel', { ok: answers.cancel })(...args) } as never,
     { refill: () => void calls.push(['refill']) } as never,
     { continueFailed: note('continueFailed', {}) } as never,
+    new FirstRequests({ firstDetails: () => Promise.resolve(undefined) } as never),
   );
   return { actions, calls, answers };
 }

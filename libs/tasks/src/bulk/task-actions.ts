@@ -5,7 +5,7 @@ import { v5 as uuidOf } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { TaskForks } from '../forks/task-forks.js';
-import { firstMessageOf } from '../turns/first-message-of.js';
+import { FirstRequests } from '../turns/first-requests.js';
 import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 
@@ -25,6 +25,7 @@ export class TaskActions {
     private readonly turnEnds: TurnEnds,
     private readonly dispatcher: RunDispatcher,
     private readonly forks: TaskForks,
+    private readonly firstRequests: FirstRequests,
   ) {}
 
   private readonly actions: Readonly<Record<BulkAction, TaskAction>> = {
@@ -74,8 +75,7 @@ export class TaskActions {
     if (!agent || agent.status) {
       throw new ProtocolError('agent-not-found', 'its agent no longer exists or is disabled');
     }
-    const message = firstMessageOf(wellFormed(stored.task));
-    const details = await this.tasks.firstDetails(tenantId, taskId);
+    const { message, details } = await this.firstRequests.of(tenantId, wellFormed(stored.task));
     const newId = uuidOf(taskId, id);
     await this.acceptance.ensureTask({
       tenantId,

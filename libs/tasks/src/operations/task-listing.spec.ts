@@ -35,8 +35,7 @@ async function answerable(all: readonly WaitingTask[], scopes: Scope[], limit: n
   const tree = {
     ancestors: async () => ['child', 'parent', 'root'].map((taskId) => ({ taskId, agentId: `${taskId}'s` })),
   } as unknown as TaskTreeStore;
-  const none = undefined as never;
-  const listing = new TaskListing(tasks, tree, none, none, none, none, none);
+  const listing = new TaskListing(tasks, tree);
   const found = await listing.answerable({ tenantId: 'tenant', principal: MINE, scopes }, { limit });
   return { ...found, asked };
 }

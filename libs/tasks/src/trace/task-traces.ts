@@ -1,7 +1,5 @@
 import { canSee, type Reacher } from '@baton/a2a';
 import {
-  CallRecordStore,
-  type JournalRecord,
   JournalStore,
   type ModelCallRecord,
   PushDeliveryStore,
@@ -23,7 +21,6 @@ export class TaskTraces {
     private readonly tasks: TaskStore,
     private readonly runs: RunStore,
     private readonly journals: JournalStore,
-    private readonly callRecords: CallRecordStore,
     private readonly taskTree: TaskTreeStore,
     private readonly deliveries: PushDeliveryStore,
   ) {}
@@ -64,20 +61,5 @@ export class TaskTraces {
       receivers: receivers.filter(({ webhookId }) => webhookId === null || isAuthor),
     });
     return { spans, modelCalls };
-  }
-
-  /** One entry of the task's journal. Undefined: there is none. */
-  async entry(tenantId: string, taskId: string, position: number): Promise<JournalRecord | undefined> {
-    return this.journals.entry(tenantId, taskId, position);
-  }
-
-  /** The entry with the answer of a model that has that number among those of the task, from 1. Undefined: there is none. */
-  async modelStep(tenantId: string, taskId: string, number: number): Promise<JournalRecord | undefined> {
-    return this.journals.modelStep(tenantId, taskId, number);
-  }
-
-  /** What was recorded of the call of a model with that entry: see `CallRecorder` of libs/agents. Undefined: nothing. */
-  async record(tenantId: string, taskId: string, position: number): Promise<unknown> {
-    return this.callRecords.read(tenantId, taskId, position);
   }
 }

@@ -7,7 +7,7 @@ import {
   type Author,
   Catalog,
   type CatalogWrite,
-  TaskListing,
+  VersionsInUse,
   ToolChecks,
   WorkerWatch,
   type CatalogWriteOptions,
@@ -54,7 +54,7 @@ export class AgentsController {
     private readonly environment: Environment,
     private readonly workers: WorkerWatch,
     private readonly tools: ToolChecks,
-    private readonly listing: TaskListing,
+    private readonly versionsInUse: VersionsInUse,
   ) {}
 
   @Describe({ id: 'listAgents', summary: 'Lists the agents by slug, without definitions', answer: agentList })
@@ -104,9 +104,8 @@ export class AgentsController {
     @Param('agent') name: string,
     @Req() request: FastifyRequest,
   ): Promise<z.infer<typeof openVersions>> {
-    const caller = callerOf(request);
-    const agent = await this.catalog.get(caller, name);
-    return encodeOpenVersions(agent, await this.listing.openByVersion(caller.tenantId, agent));
+    const { agent, versions } = await this.versionsInUse.of(callerOf(request), name);
+    return encodeOpenVersions(agent, versions);
   }
 
   @Describe({

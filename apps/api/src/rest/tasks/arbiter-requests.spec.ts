@@ -22,7 +22,7 @@ beforeAll(async () => {
     tasks: [{ task: sampleTask({ id: ID }), sequence: 3, agentId: 'echo', owner: null, outcome: null }],
     more: false,
   });
-  api.listing.relations = async () => ({
+  api.stored.relations = async () => ({
     owner: null,
     parentTaskId: null,
     childTaskIds: [CHILD],
@@ -32,7 +32,7 @@ beforeAll(async () => {
     wakesAt: null,
     reminders: [],
   });
-  api.listing.descendants = async () => [
+  api.stored.descendants = async () => [
     {
       taskId: CHILD,
       parentTaskId: ID,

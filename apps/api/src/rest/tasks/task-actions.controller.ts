@@ -1,6 +1,6 @@
 import { OPERATIONS, parseFields, ProtocolError } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { firstMessageOf, ParkedTasks, TaskForks, TaskListing } from '@baton/tasks';
+import { FirstRequests, ParkedTasks, TaskForks } from '@baton/tasks';
 import { Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -30,7 +30,7 @@ export class TaskActionsController {
     private readonly calls: TaskCallResolver,
     private readonly finder: AgentFinder,
     private readonly runner: CallRunner,
-    private readonly listing: TaskListing,
+    private readonly firstRequests: FirstRequests,
     private readonly parked: ParkedTasks,
     private readonly forks: TaskForks,
     private readonly bodies: BodyReader,
@@ -102,14 +102,18 @@ export class TaskActionsController {
       throw new ProtocolError('agent-not-found', `the agent "${agent.slug}" is ${agent.status}`);
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
-    const message = firstMessageOf(task);
-    // The stored push config has no secrets: receivers are named again.
-    const { metadata, configuration } = (await this.listing.firstDetails(call.tenantId, id)) ?? {};
-    const acceptedOutputModes = configuration?.acceptedOutputModes ?? [];
+    const { message, details } = await this.firstRequests.of(call.tenantId, task);
+    // The stored push config has no secrets, so the new task has no receiver.
+    const acceptedOutputModes = details?.configuration?.acceptedOutputModes ?? [];
     const sent = await this.runner.run(
       {
         operation: 'sendMessage',
-        request: { tenant: '', message, configuration: { ...AT_ONCE, acceptedOutputModes }, metadata },
+        request: {
+          tenant: '',
+          message,
+          configuration: { ...AT_ONCE, acceptedOutputModes },
+          metadata: details?.metadata,
+        },
       },
       { ...call, access: OPERATIONS.sendMessage.access },
       exchange,

@@ -2,7 +2,7 @@ import { ProtocolError, serializePayload, type StreamItem } from '@baton/a2a';
 import type { ConsoleLineRecord } from '@baton/tasks';
 import { z } from 'zod';
 import { timeSchema } from '../../openapi/schemas.js';
-import { nextCursor, readPage } from '../paging.js';
+import { nextCursor, readPage, writeCursor } from '../paging.js';
 
 export const eventTimes = z.object({
   task_id: z.string(),
@@ -26,8 +26,7 @@ export const consolePage = z.object({
   next_cursor: nextCursor,
 });
 
-/** A line that an agent's code has written to its console. */
-export const encodeConsoleLine = ({ position, at, level, runId, attempt, text }: ConsoleLineRecord) => ({
+const encodeConsoleLine = ({ position, at, level, runId, attempt, text }: ConsoleLineRecord) => ({
   position,
   at: at.toISOString(),
   level,
@@ -35,6 +34,20 @@ export const encodeConsoleLine = ({ position, at, level, runId, attempt, text }:
   attempt,
   text,
 });
+
+/** Lines that an agent's code has written to its console. @param more whether there are further lines */
+export function encodeConsolePage(
+  taskId: string,
+  lines: readonly ConsoleLineRecord[],
+  more: boolean,
+): z.infer<typeof consolePage> {
+  const last = more ? lines.at(-1) : undefined;
+  return {
+    task_id: taskId,
+    lines: lines.map(encodeConsoleLine),
+    next_cursor: last ? writeCursor(String(last.position)) : null,
+  };
+}
 
 /** The position after which a page of the console begins. Throws `invalid-params` for an invalid cursor. */
 export function readConsoleCursor(cursor: string | undefined): number {

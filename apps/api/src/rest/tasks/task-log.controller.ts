@@ -1,5 +1,5 @@
 import { errorWire, OPERATIONS, ProtocolError, sseRecord } from '@baton/a2a';
-import { ArtifactPages, TaskListing } from '@baton/tasks';
+import { ArtifactPages, TaskLogPages } from '@baton/tasks';
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -12,12 +12,12 @@ import type { HttpExchange } from '../../http/requests.js';
 import { QueryPipe } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { SseOutput } from '../../streams/sse-output.js';
-import { CURSOR, LIMIT, pageOf } from '../paging.js';
+import { CURSOR, LIMIT } from '../paging.js';
 import { artifactPage, encodeArtifactPage, readArtifactCursor } from './artifact-json.js';
 import { TaskCallResolver } from './task-call-resolver.js';
 import {
   consolePage,
-  encodeConsoleLine,
+  encodeConsolePage,
   encodeEvent,
   eventTimes,
   readConsoleCursor,
@@ -41,7 +41,7 @@ export class TaskLogController {
   constructor(
     private readonly calls: TaskCallResolver,
     private readonly runner: CallRunner,
-    private readonly listing: TaskListing,
+    private readonly logPages: TaskLogPages,
     private readonly artifactPages: ArtifactPages,
     private readonly failures: Failures,
   ) {}
@@ -81,12 +81,8 @@ export class TaskLogController {
   ): Promise<z.infer<typeof consolePage>> {
     const after = readConsoleCursor(cursor);
     const { call } = await this.calls.resolveSeen(id, { request, reply });
-    const found = await this.listing.consoleLines(call.tenantId, id, { after, limit: limit + 1 });
-    const { page, nextCursor } = pageOf(found, ({ position }) => String(position), {
-      limit,
-      after: undefined,
-    });
-    return { task_id: id, lines: page.map(encodeConsoleLine), next_cursor: nextCursor };
+    const { lines, more } = await this.logPages.consoleLines(call.tenantId, id, { after, limit });
+    return encodeConsolePage(id, lines, more);
   }
 
   @Describe({
@@ -127,7 +123,7 @@ export class TaskLogController {
     @Query('since_seq', SINCE) since: number,
   ): Promise<z.infer<typeof eventTimes>> {
     const { call } = await this.calls.resolveSeen(id, { request, reply });
-    const { times, more } = await this.listing.eventTimes(call.tenantId, id, since);
+    const { times, more } = await this.logPages.eventTimes(call.tenantId, id, since);
     const each = times.map(({ sequence, at }) => ({ seq: sequence, at: at.toISOString() }));
     return { task_id: id, times: each, more };
   }

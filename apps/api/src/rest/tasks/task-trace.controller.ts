@@ -1,7 +1,6 @@
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
-import { askedIn, callDetail, callRecordDetail, stepDetail } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { TaskForks, TaskReplays, TaskTraces } from '@baton/tasks';
+import { CallDetails, TaskForks, TaskReplays, TaskTraces } from '@baton/tasks';
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -26,6 +25,7 @@ export class TaskTraceController {
   constructor(
     private readonly calls: TaskCallResolver,
     private readonly traces: TaskTraces,
+    private readonly details: CallDetails,
     private readonly replays: TaskReplays,
     private readonly forks: TaskForks,
     private readonly environment: Environment,
@@ -76,11 +76,7 @@ export class TaskTraceController {
   ): Promise<z.infer<typeof callDetailAnswer>> {
     const position = readEntry(entry);
     const { call } = await this.calls.resolveSeen(id, { request, reply });
-    const found = await this.traces.entry(call.tenantId, id, position);
-    const asked = askedIn(found?.value);
-    const answer = asked && (await this.traces.modelStep(call.tenantId, id, asked.step));
-    const detail = callDetail(found?.value, answer?.value) ?? stepDetail(found?.value);
-    return encodeCallDetail(id, position, detail);
+    return encodeCallDetail(id, position, await this.details.of(call.tenantId, id, position));
   }
 
   @Describe({
@@ -101,8 +97,7 @@ export class TaskTraceController {
   ): Promise<z.infer<typeof callRecordAnswer>> {
     const position = readEntry(entry);
     const { call } = await this.calls.resolveSeen(id, { request, reply });
-    const record = callRecordDetail(await this.traces.record(call.tenantId, id, position));
-    return encodeCallRecord(id, position, record);
+    return encodeCallRecord(id, position, await this.details.record(call.tenantId, id, position));
   }
 
   @Describe({

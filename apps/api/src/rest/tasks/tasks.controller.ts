@@ -11,7 +11,7 @@ import {
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { TaskForks, TaskListing } from '@baton/tasks';
+import { TaskDetails, TaskForks, TaskListing } from '@baton/tasks';
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -79,6 +79,7 @@ export class TasksController {
     private readonly finder: AgentFinder,
     private readonly runner: CallRunner,
     private readonly listing: TaskListing,
+    private readonly details: TaskDetails,
     private readonly forks: TaskForks,
     private readonly environment: Environment,
   ) {}
@@ -172,14 +173,10 @@ export class TasksController {
     const call = await this.calls.resolve('getTask', id, exchange);
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
-    const relations = await this.listing.relations(call.tenantId, id);
-    const hasChildren = relations.childTaskIds.length > 0;
-    const descendants = hasChildren ? await this.listing.descendants(call, id) : [];
-    const error = await this.listing.lastError(call.tenantId, id);
-    const runs = await this.listing.runs(call.tenantId, id);
-    const { modelPrices: prices, modelPricesCurrency } = this.environment;
-    const modelCalls = await this.listing.modelCalls(call.tenantId, id);
     const isAuthor = maySeeCode(call);
+    const details = await this.details.of(call, id, isAuthor);
+    const { relations, descendants, error, runs, modelCalls, steps } = details;
+    const { modelPrices: prices, modelPricesCurrency } = this.environment;
     return {
       ...encodeWholeTask(task, call.agent.id, relations),
       descendants: descendants.map(encodeDescendant),
@@ -187,11 +184,8 @@ export class TasksController {
       error: error ? encodeRunError(error, isAuthor) : null,
       model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
       currency: prices ? modelPricesCurrency : null,
-      ...(isAuthor && {
-        steps: encodeSteps(
-          await this.listing.steps(call.tenantId, id),
-          task.status !== undefined && isTerminal(task.status.state),
-        ),
+      ...(steps && {
+        steps: encodeSteps(steps, task.status !== undefined && isTerminal(task.status.state)),
       }),
       ...encodeParked(runs[0]?.parked),
       runs: runs.map(encodeRun),

@@ -315,7 +315,7 @@ describe('the tasks of a tenant', () => {
       error: null,
     };
     const failed = { ...call, model: 'o/other', finish: null, tools: [], error: 'o failed (500).' };
-    api.listing.modelCalls = async () => [failed, call];
+    api.stored.modelCalls = async () => [failed, call];
     const [, json] = (await outcome(await ask(`/${ID}`, { token: 'reader' }))) as [number, object];
     expect(json).toMatchObject({
       currency: 'EUR',
@@ -361,7 +361,7 @@ describe('the tasks of a tenant', () => {
       position: 1,
       callId: 'step-1-1',
     };
-    api.listing.steps = async () => [step, { ...step, state: 'failed', error: 'e' }];
+    api.stored.steps = async () => [step, { ...step, state: 'failed', error: 'e' }];
     const [, json] = (await outcome(await ask(`/${ID}`, { token: 'admin' }))) as [number, object];
     expect(json).toMatchObject({ steps: [{ state }, { state: 'failed' }] });
   });
@@ -441,7 +441,7 @@ describe('a task that is sent again', () => {
   });
 
   it('has the metadata and the output modes of the first request, and not its receiver', async () => {
-    api.listing.firstDetails = async () => ({
+    api.stored.firstDetails = async () => ({
       metadata: { tone: 'formal' },
       configuration: {
         acceptedOutputModes: ['text/markdown'],
@@ -516,7 +516,7 @@ describe('the console of a task', () => {
       attempt: 2,
     });
     const asked: unknown[] = [];
-    api.listing.consoleLines = async (tenantId, id, page) => {
+    api.stored.consoleLines = async (tenantId, id, page) => {
       asked.push([tenantId, id, page]);
       return [line(page.after + 1), line(page.after + 2)].slice(0, page.after === 0 ? 2 : 1);
     };
@@ -558,18 +558,22 @@ describe('the console of a task', () => {
 describe('the times of the events of a task', () => {
   it('are read after a number, by those who see the task', async () => {
     const asked: unknown[] = [];
-    api.listing.eventTimes = async (...of) => {
+    api.stored.eventTimes = async (...of) => {
       asked.push(of);
-      return { times: [{ sequence: 2, at: new Date('2026-01-31T12:00:00.250Z') }], more: true };
+      return [{ sequence: 2, at: new Date('2026-01-31T12:00:00.250Z') }];
     };
     expect(await outcome(await ask(`/${ID}/event-times?since_seq=1`, { token: 'reader' }))).toEqual([
       200,
-      { task_id: ID, times: [{ seq: 2, at: '2026-01-31T12:00:00.250Z' }], more: true },
+      { task_id: ID, times: [{ seq: 2, at: '2026-01-31T12:00:00.250Z' }], more: false },
     ]);
-    expect(asked).toEqual([['tenant-1', ID, 1]]);
+    expect(asked).toEqual([['tenant-1', ID, 1, 1_000]]);
     expect((await ask(`/${ID}/event-times?since_seq=x`, { token: 'reader' })).status).toBe(400);
     expect((await ask(`/${UNKNOWN}/event-times`, { token: 'reader' })).status).toBe(404);
     expect(asked).toHaveLength(1);
+    api.stored.eventTimes = async (_tenant, _task, after, limit) =>
+      Array.from({ length: limit }, (_, i) => ({ sequence: after + 1 + i, at: new Date() }));
+    const [, full] = await outcome(await ask(`/${ID}/event-times`, { token: 'reader' }));
+    expect(full).toMatchObject({ more: true });
   });
 });
 
@@ -616,8 +620,8 @@ describe('the trace of a task', () => {
       { kind: 'result', call: 'call-1-1', tool: 'weather', result: { ok: true, content: 'sun' } },
       { execution: 1, id: 1, event: 'ended', result: '["letter"]' },
     ].map((value, i) => ({ runId: 'run', position: i + 1, value }));
-    api.traces.entry = async (_tenant, _task, position) => entries[position - 1];
-    api.traces.modelStep = async (_tenant, _task, number) => entries[number - 1];
+    api.stored.entry = async (_tenant, _task, position) => entries[position - 1];
+    api.stored.modelStep = async (_tenant, _task, number) => entries[number - 1];
     const token = 'author';
     expect(await outcome(await ask(`/${ID}/trace/1`, { token }))).toEqual([
       200,
@@ -670,7 +674,7 @@ describe('the record of a model call', () => {
   };
 
   it('is shown to those who see the task and have its scope', async () => {
-    api.traces.record = async (_tenant, _task, position) =>
+    api.stored.record = async (_tenant, _task, position) =>
       position === 2 ? record : position === 3 ? 'odd' : undefined;
     const token = 'inspector';
     const [status, body] = await outcome(await ask(`/${ID}/trace/2/record`, { token }));

@@ -3,7 +3,7 @@ import { OPERATIONS, ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type Caller, callerOf } from '@baton/identity';
 import {
-  TaskListing,
+  UsageReports,
   TIMED_AGENTS,
   TIMED_TASKS,
   USAGE_DAYS,
@@ -111,7 +111,7 @@ type UsageAnswer = z.infer<typeof usageAnswer>;
 export class UsageController {
   constructor(
     private readonly agents: AgentFinder,
-    private readonly listing: TaskListing,
+    private readonly reports: UsageReports,
     private readonly environment: Environment,
   ) {}
 
@@ -138,7 +138,7 @@ export class UsageController {
     const until = to ? hourOf(to) : new Date(now);
     const agentId = await this.agents.idOf(caller, agent);
     const filter = { since, until, ...(agentId !== undefined && { agentId }) };
-    const { sums, isWhole } = await this.listing.usage(caller, by, filter);
+    const { sums, isWhole } = await this.reports.of(caller, by, filter);
     const { modelPrices: models, modelPricesCurrency } = this.environment;
     const groups = usageGroups(sums, models);
     const times = by === 'agent' ? await this.timesOf(caller, groups, filter) : undefined;
@@ -165,7 +165,7 @@ export class UsageController {
   ): Promise<Map<string, Pick<UsageAnswer['usage'][number], 'p95_seconds' | 'last_ended_at'>>> {
     const most = groups.toSorted((a, b) => b.tasks - a.tasks).slice(0, TIMED_AGENTS);
     const agentIds = most.filter(({ tasks }) => tasks > 0).map(({ key }) => key);
-    const times = await this.listing.agentTimes(caller, { agentIds, since, until });
+    const times = await this.reports.agentTimes(caller, { agentIds, since, until });
     return new Map(
       times.map(({ agentId, p95Seconds, lastEndedAt }) => [
         agentId,

@@ -46,8 +46,8 @@ describe('the usage of tasks', () => {
   const asked: unknown[] = [];
   beforeEach(() => {
     asked.length = 0;
-    api.listing.agentTimes = async () => [];
-    api.listing.usage = async ({ tenantId }, ...rest) => {
+    api.usageReports.agentTimes = async () => [];
+    api.usageReports.of = async ({ tenantId }, ...rest) => {
       asked.push([tenantId, ...rest]);
       return { sums: SUMS, isWhole: true };
     };
@@ -56,7 +56,7 @@ describe('the usage of tasks', () => {
   it('says how long the tasks of each agent take, and when the last has ended', async () => {
     const lastEndedAt = new Date('2026-01-31T07:00:00Z');
     const of: unknown[] = [];
-    api.listing.agentTimes = async ({ tenantId }, { agentIds }) => {
+    api.usageReports.agentTimes = async ({ tenantId }, { agentIds }) => {
       of.push([tenantId, agentIds]);
       return [{ agentId: 'echo', p95Seconds: 12.34567, lastEndedAt }];
     };

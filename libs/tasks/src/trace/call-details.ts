@@ -1,0 +1,39 @@
+import {
+  askedIn,
+  callDetail,
+  type CallRecordDetail,
+  callRecordDetail,
+  type ModelCallDetail,
+  type StepDetail,
+  stepDetail,
+  type ToolCallDetail,
+} from '@baton/agents';
+import { CallRecordStore, JournalStore } from '@baton/database';
+import { Injectable } from '@nestjs/common';
+
+/** What one call of a model or tool, or one durable step, was asked and has answered. */
+@Injectable()
+export class CallDetails {
+  constructor(
+    private readonly journals: JournalStore,
+    private readonly records: CallRecordStore,
+  ) {}
+
+  /** What an entry of the task's journal says. Undefined: it is no call and no step, or there is none. */
+  async of(
+    tenantId: string,
+    taskId: string,
+    position: number,
+  ): Promise<ModelCallDetail | ToolCallDetail | StepDetail | undefined> {
+    const entry = await this.journals.entry(tenantId, taskId, position);
+    // The entry of a tool call has its result. The answer of the model has its input.
+    const asked = askedIn(entry?.value);
+    const answer = asked && (await this.journals.modelStep(tenantId, taskId, asked.step));
+    return callDetail(entry?.value, answer?.value) ?? stepDetail(entry?.value);
+  }
+
+  /** What was recorded of the model call with that entry: see `CallRecorder` of libs/agents. Undefined: nothing. */
+  async record(tenantId: string, taskId: string, position: number): Promise<CallRecordDetail | undefined> {
+    return callRecordDetail(await this.records.read(tenantId, taskId, position));
+  }
+}
