@@ -3,7 +3,7 @@ import { isUuid, type TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { isRunOf, isSleepOver, WAITS_FOR_TASKS } from '../dispatch/run-conditions.js';
-import type { RunKey } from '../dispatch/run-key.js';
+import { RUN_KEY, type RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { takeInTurns } from '../sql/take-in-turns.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
@@ -111,10 +111,7 @@ interface SuspendedRun extends RunKey {
 }
 
 const SUSPENDED = {
-  tenant_id: ['uuid', ({ tenantId }) => tenantId],
-  task_id: ['uuid', ({ taskId }) => taskId],
-  id: ['uuid', ({ runId }) => runId],
-  attempt: ['int', ({ attempt }) => attempt],
+  ...RUN_KEY,
   waits_for: ['uuid[]', ({ tasks }) => tasks],
   for_ms: ['float8', ({ forMs }) => forMs],
 } satisfies Inputs<SuspendedRun>;

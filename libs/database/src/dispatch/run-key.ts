@@ -1,3 +1,5 @@
+import type { Inputs } from '../sql/statement.js';
+
 /** Identifies one try of a run. A writer whose attempt is not the task's current one can't append. */
 export interface RunKey {
   tenantId: string;
@@ -5,6 +7,14 @@ export interface RunKey {
   runId: string;
   attempt: number;
 }
+
+/** Inputs of a statement about one attempt of a run. */
+export const RUN_KEY = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  id: ['uuid', ({ runId }) => runId],
+  attempt: ['int', ({ attempt }) => attempt],
+} satisfies Inputs<RunKey>;
 
 /** A run that must be enqueued. */
 export interface RunToEnqueue {

@@ -2,7 +2,7 @@ import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { keyOfTenant } from '../connection/row-security.js';
 import { Database, type Statement } from '../connection/database.js';
-import type { RunKey } from '../dispatch/run-key.js';
+import { RUN_KEY, type RunKey } from '../dispatch/run-key.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 
 /** The stored record of one call of a model. */
@@ -13,13 +13,6 @@ export interface StoredCallRecord {
   json: string;
 }
 
-const RUN = {
-  tenant_id: ['uuid', ({ tenantId }) => tenantId],
-  task_id: ['uuid', ({ taskId }) => taskId],
-  id: ['uuid', ({ runId }) => runId],
-  attempt: ['int', ({ attempt }) => attempt],
-} satisfies Inputs<RunKey>;
-
 const RECORD = {
   position: ['int', ({ position }) => position],
   bytes: ['int', ({ json }) => Buffer.byteLength(json)],
@@ -29,7 +22,7 @@ const RECORD = {
 /** Fenced like an entry of the journal. Bytes count as those of the turn that is running. */
 const APPEND_RECORDS = statement(
   'call-records-append',
-  { run: one(RUN), records: list(RECORD) },
+  { run: one(RUN_KEY), records: list(RECORD) },
   ({ run, records }) => `
 WITH task AS (
   SELECT id FROM tasks

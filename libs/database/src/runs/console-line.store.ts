@@ -2,7 +2,7 @@ import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { plainText } from '../connection/transient.js';
-import type { RunKey } from '../dispatch/run-key.js';
+import { RUN_KEY, type RunKey } from '../dispatch/run-key.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 import { LOCK_TASK } from '../log/lock-task.js';
 
@@ -29,13 +29,6 @@ const NOTE = `Further lines were dropped: a task keeps ${MAX_LINES} lines and ${
 /** `total_bytes` of the note: nothing is stored after it. The maximum of an integer. */
 const FULL = 2 ** 31 - 1;
 
-const RUN = {
-  tenant_id: ['uuid', ({ tenantId }) => tenantId],
-  task_id: ['uuid', ({ taskId }) => taskId],
-  id: ['uuid', ({ runId }) => runId],
-  attempt: ['int', ({ attempt }) => attempt],
-} satisfies Inputs<RunKey>;
-
 const LINE = {
   at: ['timestamptz', ({ at }) => at.toISOString()],
   level: ['text', ({ level }) => level],
@@ -48,7 +41,7 @@ const LINE = {
  */
 const APPEND_LINES = statement(
   'console-append',
-  { run: one(RUN), lines: list(LINE) },
+  { run: one(RUN_KEY), lines: list(LINE) },
   ({ run, lines }) => `
 WITH task AS (
   SELECT id FROM tasks WHERE tenant_id = ${run.tenant_id} AND id = ${run.task_id}

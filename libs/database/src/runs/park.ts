@@ -4,7 +4,7 @@ import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { hasState, isRunOf } from '../dispatch/run-conditions.js';
 import { afterEnd, WOKEN } from '../dispatch/run-history.js';
-import type { RunKey } from '../dispatch/run-key.js';
+import { RUN_KEY, type RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { takeInTurns } from '../sql/take-in-turns.js';
 
@@ -27,10 +27,7 @@ interface NewParkedRun extends RunKey {
 }
 
 const PARKED = {
-  tenant_id: ['uuid', ({ tenantId }) => tenantId],
-  task_id: ['uuid', ({ taskId }) => taskId],
-  id: ['uuid', ({ runId }) => runId],
-  attempt: ['int', ({ attempt }) => attempt],
+  ...RUN_KEY,
   agent: ['text', ({ agent }) => agent],
   // Postgres has no text with U+0000.
   problem: ['text', ({ problem }) => problem.replaceAll('\0', '')],

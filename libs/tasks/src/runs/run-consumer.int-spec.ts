@@ -1,16 +1,14 @@
 import { TaskState } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { Database, type NewTask, TaskStore, TenantStore, PLATFORM_ACTOR } from '@baton/database';
-import { type EagerRun, Messaging, type RunJob } from '@baton/messaging';
+import { Database, TenantStore, PLATFORM_ACTOR } from '@baton/database';
+import { type EagerRun, Messaging } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import type { INestApplicationContext } from '@nestjs/common';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { ActiveRuns } from './active-runs.js';
 import { RunConsumer } from './run-consumer.js';
-import { compileWorker } from './worker.fixture.js';
-import { userMessage } from '../../../../test/support/agents/turns.js';
+import { compileWorker, createRun } from './worker.fixture.js';
 
 /** An agent that answers when it is let go, or does not when its run is stopped. */
 class HeldRuntime implements AgentRuntime {
@@ -52,29 +50,9 @@ async function startWorker(runtime: AgentRuntime, graceMs: number): Promise<INes
   return testing.init();
 }
 
-/** A run in Postgres. @param claimFor the worker for which it is claimed as it is made */
-async function create(
-  worker: INestApplicationContext,
-  tenantId: string,
-  claimFor?: NewTask['claimFor'],
-): Promise<RunJob> {
-  const [taskId, runId] = [randomUUID(), randomUUID()];
-  const message = userMessage('hi', { messageId: randomUUID(), contextId: 'c', taskId });
-  const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
-  await worker.get(TaskStore, { strict: false }).create({
-    tenantId,
-    agentId: 'echo',
-    runId,
-    extensions: [],
-    task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
-    claimFor,
-  });
-  return { tenantId, taskId, runId, attempt: 0 };
-}
-
 /** A run on the queue; its id. */
 async function order(worker: INestApplicationContext, tenantId: string): Promise<string> {
-  const job = await create(worker, tenantId);
+  const job = await createRun(worker, tenantId);
   await worker.get(Messaging, { strict: false }).enqueueRuns([job]);
   return job.runId;
 }
@@ -104,8 +82,8 @@ it('a worker begins a run that was claimed for it in a free slot, and gives it b
   active.onPostgres = undefined;
   const [workerId = ''] = workers;
   const [first, second] = [
-    await create(worker, id, { workerId, leaseMs: 60_000 }),
-    await create(worker, id, { workerId, leaseMs: 60_000 }),
+    await createRun(worker, id, { workerId, leaseMs: 60_000 }),
+    await createRun(worker, id, { workerId, leaseMs: 60_000 }),
   ];
   tell(first);
   const { runId, signal } = await runtime.begun;

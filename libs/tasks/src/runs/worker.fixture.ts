@@ -1,11 +1,15 @@
+import { TaskState } from '@baton/a2a';
 import { type AgentRuntime, RuntimeTable } from '@baton/agents';
 import { ComputeModule } from '@baton/compute';
 import { ConfigModule, loadEnvironment } from '@baton/config';
-import { DatabaseModule } from '@baton/database';
+import { DatabaseModule, type NewTask, TaskStore } from '@baton/database';
 import { LimitsModule, SecretsModule } from '@baton/identity';
-import { MessagingModule } from '@baton/messaging';
+import { MessagingModule, type RunJob } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
+import type { INestApplicationContext } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
+import { randomUUID } from 'node:crypto';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 import { WorkerTasksModule } from '../worker-tasks.module.js';
 
 /**
@@ -39,4 +43,24 @@ export function compileWorker(
     .overrideProvider(RuntimeTable)
     .useFactory({ factory: () => ({ get: runtime }) })
     .compile();
+}
+
+/** A task of "echo" whose run is on no queue yet. @param claimFor the worker for which the run is claimed as it is made */
+export async function createRun(
+  worker: INestApplicationContext,
+  tenantId: string,
+  claimFor?: NewTask['claimFor'],
+): Promise<RunJob> {
+  const [taskId, runId] = [randomUUID(), randomUUID()];
+  const message = userMessage('hi', { messageId: randomUUID(), contextId: 'c', taskId });
+  const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
+  await worker.get(TaskStore, { strict: false }).create({
+    tenantId,
+    agentId: 'echo',
+    runId,
+    extensions: [],
+    task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
+    claimFor,
+  });
+  return { tenantId, taskId, runId, attempt: 0 };
 }

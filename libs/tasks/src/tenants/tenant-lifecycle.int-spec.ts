@@ -24,7 +24,7 @@ import {
   type TestDatabase,
 } from '../../../../test/support/index.js';
 import { dropConditions, insertFor, tenantTables } from '../../../../test/support/sample-rows.js';
-import { compileWorker } from '../runs/worker.fixture.js';
+import { compileWorker, createRun } from '../runs/worker.fixture.js';
 import { ticksOf } from '../schedules/ticks.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TenantLifecycle } from './tenant-lifecycle.js';
@@ -102,18 +102,9 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
 
   /** A task whose run is on the queue; its id. */
   async function order({ id: tenantId }: Tenant): Promise<string> {
-    const [taskId, runId] = [randomUUID(), randomUUID()];
-    const message = userMessage('hi', { messageId: randomUUID(), contextId: 'c', taskId });
-    const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
-    await worker.get(TaskStore, { strict: false }).create({
-      tenantId,
-      agentId: 'echo',
-      runId,
-      extensions: [],
-      task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
-    });
-    await worker.get(Messaging, { strict: false }).enqueueRuns([{ tenantId, taskId, runId, attempt: 0 }]);
-    return taskId;
+    const job = await createRun(worker, tenantId);
+    await worker.get(Messaging, { strict: false }).enqueueRuns([job]);
+    return job.taskId;
   }
   const begun = async (taskId: string): Promise<void> => {
     while (!runtime.begun.includes(taskId)) await delay(10);
