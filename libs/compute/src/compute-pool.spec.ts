@@ -1,5 +1,6 @@
 import { Metrics } from '@baton/telemetry';
 import { execFileSync } from 'node:child_process';
+import { Piscina } from 'piscina';
 import { ComputePool } from './compute-pool.js';
 import { ComputeRefused } from './compute-refused.js';
 import { SCHEMA_BOUNDS, schemaExcess } from './schema-bounds.js';
@@ -166,6 +167,29 @@ describe('what does not end', () => {
     await pool.close();
     await Promise.all(asked);
   });
+});
+
+it('the work of a tenant takes a quarter of the time after a burst', async () => {
+  jest.useFakeTimers();
+  const [tookMs, count, burstMs] = [100, 20, 500];
+  const compute = () => new Promise((done) => setTimeout(() => done({ tookMs }), tookMs));
+  const threads = jest.spyOn(Piscina.prototype, 'run').mockImplementation(compute);
+  const pool = poolOf(2_000);
+  const timeOf = async (tenantId: string, pieces: number): Promise<number> => {
+    const beganAt = performance.now();
+    const work = Array.from({ length: pieces }, () => pool.check(tenantId, {}, '{}'));
+    const all = Promise.all(work).then(() => performance.now() - beganAt);
+    await jest.advanceTimersByTimeAsync(4 * count * tookMs);
+    return all;
+  };
+  try {
+    // The last piece is not paid for.
+    expect(await timeOf('one', count)).toBe(4 * ((count - 1) * tookMs - burstMs) + tookMs);
+    expect(await timeOf('two', 5)).toBe(5 * tookMs);
+  } finally {
+    threads.mockRestore();
+    jest.useRealTimers();
+  }
 });
 
 it('threads keep no process alive, and none starts before there is work', () => {

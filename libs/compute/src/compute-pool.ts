@@ -1,4 +1,4 @@
-import { gauge, type Metrics } from '@baton/telemetry';
+import { gauge, type Metrics, TimeShares } from '@baton/telemetry';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Piscina } from 'piscina';
@@ -7,9 +7,12 @@ import { MAX_WAITING, ComputeRefused } from './compute-refused.js';
 /** A piece of work for a thread; schemas and values are JSON texts. */
 export type Work = { kind: 'compile'; schema: string } | { kind: 'check'; schema: string; value: string };
 
-/** The result: a problem in plain words. */
+/** The result. */
 export interface WorkResult {
+  /** In plain words. */
   problem?: string;
+  /** How long the work took in its thread. */
+  tookMs: number;
 }
 
 export interface ComputeOptions {
@@ -45,16 +48,24 @@ const START_MS = 60_000;
 const LOOK_MS = 50;
 /** How much longer than its CPU time a piece of work may take. */
 const MAX_SLOWNESS = 10;
+/** Part of the time that the work of one tenant may take in this process. */
+const COMPUTE_TIME_SHARE = 0.25;
+/** Time in ms that a tenant may take at once before its share counts: honest checks take a few milliseconds each. */
+const BURST_MS = 500;
 
 /**
- * Runs work that takes more than linear time on tenants' input (JSON schemas with their patterns) in threads. A thread is terminated when the time is over. A tenant gets at most all threads but
- * one, and waiting tenants take turns. Threads start with the first work and end when there is none.
+ * Runs work that takes more than linear time on tenants' input (JSON schemas with their patterns) in threads. A thread is terminated when
+ * the time is over. A tenant gets at most all threads but one, and a share of the time: its work would otherwise keep a core busy. Waiting
+ * tenants take turns. Threads start with the first work and end when there is none.
  */
 export class ComputePool {
   private threads: Piscina | undefined;
   /** By tenant, in the order in which the tenants are served. */
   private readonly waiting = new Map<string, WaitingWork[]>();
   private readonly inFlight = new Map<string, number>();
+  private readonly shares = new TimeShares({ share: COMPUTE_TIME_SHARE, burstMs: BURST_MS });
+  /** Runs when the first of the tenants that have taken too much time may go on. */
+  private timer: NodeJS.Timeout | undefined;
   private busy = 0;
   private isClosed = false;
 
@@ -72,6 +83,7 @@ export class ComputePool {
     this.isClosed = true;
     const left = [...this.waiting.values()].flat();
     this.waiting.clear();
+    clearTimeout(this.timer);
     for (const { reject } of left) reject(new Error(CLOSED));
     await this.threads?.destroy();
   }
@@ -105,34 +117,46 @@ export class ComputePool {
   }
 
   /** Start waiting work while a thread is free. */
-  private next(): void {
+  private readonly next = (): void => {
     while (this.busy < this.options.threads) {
       const next = this.take();
       if (!next) return;
       void this.serve(next);
     }
-  }
+  };
 
-  /** The first work of the next tenant. The tenant then goes to the end of the line. */
+  /** The first work of the next tenant that may have a thread now. The tenant then goes to the end of the line. */
   private take(): WaitingWork | undefined {
+    let pauseMs = Infinity;
     for (const [tenantId, line] of this.waiting) {
       if ((this.inFlight.get(tenantId) ?? 0) >= this.options.threads - 1) continue;
+      const waitMs = this.shares.waitMs(tenantId);
+      pauseMs = Math.min(pauseMs, waitMs);
+      if (waitMs > 0) continue;
       const first = line.shift();
       this.waiting.delete(tenantId);
       if (line.length > 0) this.waiting.set(tenantId, line);
       if (first) return first;
     }
+    clearTimeout(this.timer);
+    if (pauseMs < Infinity) this.timer = setTimeout(this.next, pauseMs).unref();
     return undefined;
   }
 
   private async serve({ tenantId, work, resolve, reject }: WaitingWork): Promise<void> {
     this.busy += 1;
     this.inFlight.set(tenantId, (this.inFlight.get(tenantId) ?? 0) + 1);
+    const beganAt = performance.now();
+    // Work that fails has most often used up its time.
+    let tookMs: number | undefined;
     try {
-      resolve(await this.compute(work));
+      const result = await this.compute(work);
+      tookMs = result.tookMs;
+      resolve(result);
     } catch (error) {
       reject(error as Error);
     } finally {
+      this.shares.use(tenantId, Math.min(tookMs ?? performance.now() - beganAt, this.options.timeoutMs));
       this.busy -= 1;
       const left = (this.inFlight.get(tenantId) ?? 1) - 1;
       if (left > 0) this.inFlight.set(tenantId, left);

@@ -32,25 +32,31 @@ let kept = 0;
 
 /** One piece of work. `started` is set when it begins, to 1 and the thread: until then it has used no time of its own. */
 export default function compute({ work, started }: { work: Work; started: Int32Array }): WorkResult {
+  const beganAt = performance.now();
   Atomics.store(started, 1, THREAD);
   Atomics.store(started, 0, 1);
+  const problem = problemOf(work);
+  return { tookMs: performance.now() - beganAt, ...(problem !== undefined && { problem }) };
+}
+
+function problemOf(work: Work): string | undefined {
   switch (work.kind) {
     case 'compile': {
       const found = compile(work.schema);
-      return 'problem' in found ? { problem: found.problem.slice(0, MAX_REASON) } : {};
+      return 'problem' in found ? found.problem.slice(0, MAX_REASON) : undefined;
     }
     case 'check':
       return check(work.schema, work.value);
   }
 }
 
-function check(schema: string, value: string): WorkResult {
+function check(schema: string, value: string): string | undefined {
   const found = compile(schema);
   // An invalid schema accepts every value, because the author of the value is not its owner.
-  if ('problem' in found || found.validate(JSON.parse(value))) return {};
+  if ('problem' in found || found.validate(JSON.parse(value))) return undefined;
   const reasons = (found.validate.errors ?? []).slice(0, MAX_REASONS).map(sentence);
   found.validate.errors = null;
-  return { problem: reasons.join('; ') };
+  return reasons.join('; ');
 }
 
 function compile(text: string): Compiled {

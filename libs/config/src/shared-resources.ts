@@ -92,9 +92,14 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     name: 'compute threads',
     settings: ['computeThreads', 'computeTimeoutMs'],
     limits: [],
-    constants: { MAX_WAITING: 'libs/compute/src/compute-refused.ts' },
-    share: 'A tenant has all threads but one, and {MAX_WAITING} pieces of waiting work.',
-    exceeded: 'Tenants take turns. A thread over its time is terminated. Further work is refused.',
+    constants: {
+      MAX_WAITING: 'libs/compute/src/compute-refused.ts',
+      COMPUTE_TIME_SHARE: 'libs/compute/src/compute-pool.ts',
+    },
+    share:
+      'A tenant has all threads but one, {COMPUTE_TIME_SHARE} of the time after a burst, and {MAX_WAITING} pieces of waiting work.',
+    exceeded:
+      'Tenants take turns. A tenant ahead of its share waits. A thread over its time is terminated. Further work is refused.',
     metrics: ['baton_compute_jobs', 'baton_limit_exceeded_total'],
     tests: ['libs/compute/src/compute-pool.spec.ts'],
   },

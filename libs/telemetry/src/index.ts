@@ -7,6 +7,7 @@ export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-
 export { RecentHolders } from './recent-holders.js';
 export { Silence } from './silence.js';
 export { TimeShare } from './time-share.js';
+export { TimeShares } from './time-shares.js';
 export { startWatchdog } from './watchdog.js';
 export { OutageLog } from './outage-log.js';
 export { FailureLog } from './failure-log.js';

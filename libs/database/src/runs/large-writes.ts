@@ -1,4 +1,4 @@
-import { RecentHolders, TimeShare } from '@baton/telemetry';
+import { RecentHolders, TimeShares } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Part of the time that the large writes of one tenant may take in a process while other tenants write. */
@@ -17,8 +17,7 @@ const ACTIVE_MS = 10_000;
  */
 export class LargeWrites {
   private readonly tenants = new RecentHolders(ACTIVE_MS);
-  /** Of tenants that have not paid yet. */
-  private readonly shares = new Map<string, TimeShare>();
+  private readonly shares = new TimeShares({ share: LARGE_WRITES_SHARE, burstMs: BURST_MS });
 
   /** The tenant writes something, large or small. */
   see(tenantId: string): void {
@@ -28,20 +27,13 @@ export class LargeWrites {
   /** Executes a large write of the tenant when it is its turn. */
   async take<Result>(tenantId: string, write: () => Promise<Result>): Promise<Result> {
     if (!this.tenants.hasOthers(tenantId)) return write();
-    const waitMs = this.shares.get(tenantId)?.waitMs ?? 0;
+    const waitMs = this.shares.waitMs(tenantId);
     if (waitMs > 0) await delay(waitMs);
     const beganAt = performance.now();
     try {
       return await write();
     } finally {
-      this.count(tenantId, performance.now() - beganAt);
+      this.shares.use(tenantId, Math.min(performance.now() - beganAt, MAX_COUNTED_MS));
     }
-  }
-
-  private count(tenantId: string, tookMs: number): void {
-    for (const [tenant, { isPaid }] of this.shares) if (isPaid) this.shares.delete(tenant);
-    const share = this.shares.get(tenantId) ?? new TimeShare(LARGE_WRITES_SHARE, BURST_MS);
-    this.shares.set(tenantId, share);
-    share.use(Math.min(tookMs, MAX_COUNTED_MS));
   }
 }
