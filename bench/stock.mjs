@@ -19,7 +19,8 @@ export function postgresOptions(which = process.env.BENCH_POSTGRES) {
 }
 
 /** The Postgres of the figures, in words. */
-export function postgresTitle(which = process.env.BENCH_POSTGRES) {
+export function postgresTitle() {
+  const which = process.env.BENCH_POSTGRES;
   if (which === 'embedded') return 'Postgres as `npm start` tunes its own';
   const programs = which
     ? `Postgres ${which} of npm`

@@ -57,7 +57,7 @@ export const uint32 = (value) => {
 export const setting = (id, value) => Buffer.concat([Buffer.from([0, id]), uint32(value)]);
 
 /** The first bytes of a connection. @param windowBytes of each stream: what the peer may send before it is allowed more */
-export const hello = (windowBytes = 65_535) =>
+export const hello = (windowBytes) =>
   Buffer.concat([
     PREFACE,
     frame(TYPE.settings, setting(4, windowBytes)),

@@ -5,10 +5,10 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const GET_TASK = '/lf.a2a.v1.A2AService/GetTask';
 
 /** Headers of a call. */
-const callHeaders = (a, path = GET_TASK) => ({
+const callHeaders = (a) => ({
   ':method': 'POST',
   ':scheme': 'http',
-  ':path': path,
+  ':path': GET_TASK,
   ':authority': 'x',
   'content-type': 'application/grpc',
   te: 'trailers',

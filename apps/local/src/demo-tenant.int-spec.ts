@@ -60,7 +60,7 @@ describe('the tenant of npm start', () => {
 
   it('has the limits of every tenant, and those that the operator sets', async () => {
     expect(await prepare()).toEqual({});
-    await new TenantStore(catalog).setLimits('demo', { openStreams: 3 }, undefined, PLATFORM_ACTOR);
+    await new TenantStore(catalog).setLimits('demo', { openStreams: 3 }, [], PLATFORM_ACTOR);
     expect(await prepare()).toEqual({ openStreams: 3 });
   });
 });

@@ -57,10 +57,10 @@ const TASK = /^tasks\/([^/]+)$/;
 const CONFIG = /^tasks\/([^/]+)\/pushNotificationConfigs\/([^/]+)$/;
 
 const taskIn =
-  (member: string, as: string) =>
+  (member: string) =>
   ({ [member]: name, ...rest }: JsonObject): JsonObject => ({
     ...rest,
-    [as]: idsIn(member, name, TASK, 'tasks/{id}')[0],
+    id: idsIn(member, name, TASK, 'tasks/{id}')[0],
   });
 
 function configIn({ name }: JsonObject): JsonObject {
@@ -90,12 +90,12 @@ function idsIn(member: string, name: unknown, form: RegExp, shown: string): stri
 const V0_3_RPCS: readonly RpcRow[] = [
   ['SendMessage', LEGACY_METHOD_MESSAGE_SEND],
   ['SendStreamingMessage', LEGACY_METHOD_MESSAGE_STREAM],
-  ['GetTask', LEGACY_METHOD_TASKS_GET, taskIn('name', 'id')],
-  ['CancelTask', LEGACY_METHOD_TASKS_CANCEL, taskIn('name', 'id')],
-  ['TaskSubscription', LEGACY_METHOD_TASKS_RESUBSCRIBE, taskIn('name', 'id')],
+  ['GetTask', LEGACY_METHOD_TASKS_GET, taskIn('name')],
+  ['CancelTask', LEGACY_METHOD_TASKS_CANCEL, taskIn('name')],
+  ['TaskSubscription', LEGACY_METHOD_TASKS_RESUBSCRIBE, taskIn('name')],
   ['CreateTaskPushNotificationConfig', LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET, newConfigIn],
   ['GetTaskPushNotificationConfig', LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_GET, configIn],
-  ['ListTaskPushNotificationConfig', LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST, taskIn('parent', 'id')],
+  ['ListTaskPushNotificationConfig', LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST, taskIn('parent')],
   ['DeleteTaskPushNotificationConfig', LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_DELETE, configIn],
   ['GetAgentCard', LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD],
 ];

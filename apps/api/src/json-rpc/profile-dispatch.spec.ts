@@ -1,4 +1,4 @@
-import { type CallContext, type ProfileName, PROFILES, ProtocolError, rulesFor, TaskState } from '@baton/a2a';
+import { type CallContext, PROFILES, ProtocolError, rulesFor, TaskState } from '@baton/a2a';
 import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { sampleTask, statusItem, taskItem } from '../../../../test/support/api/samples.js';
 
@@ -60,7 +60,7 @@ async function ask(path: string, body: unknown, headers: Record<string, string> 
 }
 
 describe('the paths', () => {
-  it.each<[string, ProfileName]>([
+  it.each<[string, keyof typeof PROFILES]>([
     ['/agents/echo', 'spec'],
     [ARBITER, 'arbiter'],
     [`${ARBITER}/`, 'arbiter'],

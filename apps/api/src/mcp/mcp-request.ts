@@ -63,9 +63,9 @@ export function readRequest({ id, method, params }: Envelope, headers: IncomingH
   };
 }
 
-/** Whether the client has declared an extension. */
-export function declares({ capabilities: { extensions } }: McpRequest, extension: string): boolean {
-  return typeof extensions === 'object' && extensions !== null && Object.hasOwn(extensions, extension);
+/** Whether the client has declared the extension of tasks. */
+export function declaresTasks({ capabilities: { extensions } }: McpRequest): boolean {
+  return typeof extensions === 'object' && extensions !== null && Object.hasOwn(extensions, TASKS);
 }
 
 /** Clients of earlier revisions send a version once they know one, or never. */

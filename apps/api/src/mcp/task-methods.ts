@@ -14,7 +14,7 @@ import type { McpCall } from './mcp-call.js';
 import { McpError } from './mcp-error.js';
 import { McpOperations, taskCall } from './mcp-operations.js';
 import { ANSWERING_CODEC, MCP_PROFILE, STATUS_CODEC } from './mcp-profile.js';
-import { declares, type McpRequest, TASKS } from './mcp-request.js';
+import { declaresTasks, type McpRequest, TASKS } from './mcp-request.js';
 import { detailedTask } from './mcp-task.js';
 import {
   changesOf,
@@ -118,7 +118,7 @@ const ANSWERED: ReadonlySet<ErrorKind> = new Set(['unsupported-operation', 'task
 
 /** @throws McpError if the client has not declared the extension for tasks */
 function assertTasks(request: McpRequest): void {
-  if (declares(request, TASKS)) return;
+  if (declaresTasks(request)) return;
   const message = `Missing required client capability: declare the extension ${TASKS}`;
   throw new McpError('missingCapability', message, {
     requiredCapabilities: { extensions: { [TASKS]: {} } },

@@ -20,7 +20,7 @@ import { complete, type McpCall } from './mcp-call.js';
 import { isForTheModel, McpError } from './mcp-error.js';
 import { McpOperations, taskCall } from './mcp-operations.js';
 import { ANSWERING_CODEC, CLOSING_CODEC, MCP_CODEC } from './mcp-profile.js';
-import { declares, type McpRequest, TASKS } from './mcp-request.js';
+import { declaresTasks, type McpRequest } from './mcp-request.js';
 import { mcpTask } from './mcp-task.js';
 import { type McpCallState, openState, sealState } from './request-state.js';
 import {
@@ -95,7 +95,7 @@ export class ToolCalls {
   ): Promise<unknown> {
     const { request } = call;
     try {
-      if (declares(request, TASKS)) {
+      if (declaresTasks(request)) {
         const task = await this.send(call, message, { agent: name, codec, returnImmediately: true });
         return { resultType: 'task', ...mcpTask(task, await this.operations.retentionDays(call)) };
       }

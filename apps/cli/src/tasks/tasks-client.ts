@@ -41,7 +41,7 @@ export class TasksClient {
   }
 
   /** What the agent's code has written to its console during the task. @param after position of the last known line */
-  async *consoleOf(id: string, after = 0): AsyncGenerator<TenantSchemas['ConsoleLine']> {
+  async *consoleOf(id: string, after: number): AsyncGenerator<TenantSchemas['ConsoleLine']> {
     let cursor: string | null = after === 0 ? '' : Buffer.from(String(after)).toString('base64url');
     while (cursor !== null) {
       const params = { path: { id }, query: { limit: 100, cursor } };

@@ -16,12 +16,10 @@ export const PROFILES = {
   capsule: CAPSULE_PROFILE,
 } satisfies Record<string, Profile>;
 
-export type ProfileName = keyof typeof PROFILES;
-
 /** Every JSON-RPC path of the profiles. */
-export function rpcPaths(profiles: readonly Profile[] = Object.values(PROFILES)): RpcPath[] {
+export function rpcPaths(): RpcPath[] {
   const paths = new Map<string, [Profile, ...Profile[]]>();
-  for (const profile of profiles) {
+  for (const profile of Object.values<Profile>(PROFILES)) {
     for (const path of profile.paths) {
       const sharing = paths.get(path);
       if (sharing) sharing.push(profile);

@@ -73,9 +73,9 @@ describe('tenants', () => {
   it('have limits of their own, each set and given back for itself', async () => {
     await tenants.create('limited', PLATFORM_ACTOR);
     const limits = { requestsPerSecond: 5, openStreams: null, retentionDays: 0.25 };
-    expect((await tenants.setLimits('limited', limits, undefined, PLATFORM_ACTOR))?.limits).toEqual(limits);
+    expect((await tenants.setLimits('limited', limits, [], PLATFORM_ACTOR))?.limits).toEqual(limits);
     const all = [{ weight: 2 }, { bodyBytes: 999_999_999_999_999 }, { runsAtOnce: 3 }];
-    await Promise.all(all.map((one) => tenants.setLimits('limited', one, undefined, PLATFORM_ACTOR)));
+    await Promise.all(all.map((one) => tenants.setLimits('limited', one, [], PLATFORM_ACTOR)));
     const changed = await tenants.setLimits(
       'limited',
       { weight: 7 },
@@ -88,7 +88,7 @@ describe('tenants', () => {
       weight: 7,
       bodyBytes: 999_999_999_999_999,
     });
-    expect(await tenants.setLimits('nobody', limits, undefined, PLATFORM_ACTOR)).toBeUndefined();
+    expect(await tenants.setLimits('nobody', limits, [], PLATFORM_ACTOR)).toBeUndefined();
   });
 
   it('that are suspended, deleted or unknown are told from those that are called', async () => {

@@ -261,7 +261,7 @@ const ADVANCE = statement(
   ({ config, to }) => `
 UPDATE push_configs p SET delivered_sequence = ${to.sequence}, failures = 0, failing_since = NULL, last_status = coalesce(${to.status}, last_status),
   last_error = NULL, mode = coalesce(${to.mode}, mode),
-  tries = CASE WHEN ${to.status} IS NULL THEN tries ELSE ${withTry('p', { ...to, error: 'NULL' })} END,
+  tries = CASE WHEN ${to.status} IS NULL THEN tries ELSE ${withTry({ ...to, error: 'NULL' })} END,
   lease_owner = CASE WHEN head_sequence > ${to.sequence} THEN lease_owner END,
   lease_until = CASE WHEN head_sequence > ${to.sequence} THEN ${inMs(to.lease_ms)} END,
   due_at = CASE WHEN head_sequence > ${to.sequence} THEN ${inMs(to.lease_ms)} END
@@ -284,7 +284,7 @@ const FAIL = statement(
   { config: one(LEASED), failure: one(FAILURE) },
   ({ config, failure }) => `
 UPDATE push_configs p SET state = next.state, failures = p.failures + 1, failing_since = coalesce(p.failing_since, ${NOW}),
-  last_status = ${failure.status}, last_error = ${failure.error}, ${NO_LEASE}, tries = ${withTry('p', failure)},
+  last_status = ${failure.status}, last_error = ${failure.error}, ${NO_LEASE}, tries = ${withTry(failure)},
   due_at = CASE next.state WHEN 'active' THEN ${inMs(failure.retry_ms)} END
 FROM (
   SELECT CASE WHEN ${failure.is_gone} THEN 'ended'

@@ -72,11 +72,8 @@ export interface TriedReceiver {
 }
 
 /** SQL: the tries of the config `p` with one more. */
-export const withTry = (
-  p: string,
-  made: { ms: string; status: string; error: string; exchange: string },
-): string => `
-  jsonb_path_query_array(coalesce(${p}.tries, '[]') || jsonb_build_array(jsonb_build_object(
+export const withTry = (made: { ms: string; status: string; error: string; exchange: string }): string => `
+  jsonb_path_query_array(coalesce(p.tries, '[]') || jsonb_build_array(jsonb_build_object(
     'at', clock_timestamp(), 'ms', ${made.ms}::int, 'status', ${made.status}::int, 'error', left(${made.error}::text, ${MAX_ERROR}),
     'exchange', ${made.exchange}::jsonb
   )), '$[last - ${MAX_TRIES - 1} to last]')`;

@@ -43,6 +43,6 @@ it('tenants of an earlier release keep their ended tasks after the upgrade, and 
   // The doctor counts those for which nobody has decided yet.
   const undecided = async () => (await inspectDatabase(test.url, undefined)).tenantsWithoutRetention;
   expect(await undecided()).toBe(2);
-  await tenants.setLimits('own', { retentionDays: null }, undefined, PLATFORM_ACTOR);
+  await tenants.setLimits('own', { retentionDays: null }, [], PLATFORM_ACTOR);
   expect(await undecided()).toBe(1);
 });

@@ -49,15 +49,17 @@ SELECT task_id FROM (
 };
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+/** Tasks of one page. */
+const PAGE = 100;
 
 /** The rows of one tenant in all tables, for the end of the tenant. */
 @Injectable()
 export class TenantRemovalStore {
   constructor(private readonly database: Database) {}
 
-  /** Ids of tasks whose run is queued, running or suspended, in order. @param after the last one of the page before */
-  async activeTasks(tenantId: string, after: string = FIRST_ID, limit = 100): Promise<string[]> {
-    const values = [tenantId, after, limit];
+  /** Ids of tasks whose run is queued, running or suspended, in order, at most 100. @param after the last one of the page before */
+  async activeTasks(tenantId: string, after: string = FIRST_ID): Promise<string[]> {
+    const values = [tenantId, after, PAGE];
     const rows = await this.database.tenantQuery<{ task_id: string }>(tenantId, ACTIVE_TASKS, values);
     return rows.map(({ task_id }) => task_id);
   }

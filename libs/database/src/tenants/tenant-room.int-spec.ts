@@ -41,7 +41,7 @@ beforeEach(async () => {
 });
 
 const allow = (storedBytes: number | null) =>
-  tenants.setLimits(slug, { storedBytes }, undefined, PLATFORM_ACTOR);
+  tenants.setLimits(slug, { storedBytes }, [], PLATFORM_ACTOR);
 const definition = (bytes: number): AgentDefinition => ({
   name: 'a',
   description: 'x'.repeat(bytes),

@@ -170,7 +170,7 @@ export class TenantStore {
   async setLimits(
     slug: string,
     values: LimitOverrides,
-    defaults: readonly LimitName[] = [],
+    defaults: readonly LimitName[],
     by: Actor,
   ): Promise<Tenant | undefined> {
     const json = JSON.stringify(values);

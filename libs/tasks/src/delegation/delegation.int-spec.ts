@@ -46,9 +46,9 @@ beforeAll(async () => {
   const tenants = testing.get(TenantStore, { strict: false });
   tenantId = (await tenants.create('acme', PLATFORM_ACTOR)).id;
   // A parent and its children have one slot between them.
-  await tenants.setLimits('acme', { runsAtOnce: 1 }, undefined, PLATFORM_ACTOR);
+  await tenants.setLimits('acme', { runsAtOnce: 1 }, [], PLATFORM_ACTOR);
   tightTenantId = (await tenants.create('tight', PLATFORM_ACTOR)).id;
-  await tenants.setLimits('tight', { runsAtOnce: 1, tasksWaiting: 1 }, undefined, PLATFORM_ACTOR);
+  await tenants.setLimits('tight', { runsAtOnce: 1, tasksWaiting: 1 }, [], PLATFORM_ACTOR);
   const agents = testing.get(AgentCatalogStore, { strict: false });
   for (const slug of AGENTS) {
     const agent = { slug, definition: definitionOf(slug), enabled: true, by: 'operator' };

@@ -253,7 +253,7 @@ describe('tokens over HTTP', () => {
   it('are bounded in number, and those that were revoked do not count', async () => {
     const { id, slug } = await Tenant.create();
     const tokens = app.get(TokenService, { strict: false });
-    await app.get(TenantStore, { strict: false }).setLimits(slug, { tokens: 3 }, undefined, PLATFORM_ACTOR);
+    await app.get(TenantStore, { strict: false }).setLimits(slug, { tokens: 3 }, [], PLATFORM_ACTOR);
     const issue = () =>
       tokens.issue({ tenantId: id, name: 'x', scopes: [], expiresAt: null }, PLATFORM_ACTOR);
     const issued = await Promise.allSettled([issue(), issue(), issue(), issue()]);

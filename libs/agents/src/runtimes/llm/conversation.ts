@@ -186,7 +186,7 @@ export class Conversation {
    * @param answer the call that has made it
    * @param record what is recorded of the call
    */
-  addSummary(steps: number, answer: ModelStep, record?: string): Promise<number> {
+  addSummary(steps: number, answer: ModelStep, record: string | undefined): Promise<number> {
     const { message: _, kind: __, ...call } = answer;
     return this.add({ ...call, kind: 'summary', steps, text: textOfStep(answer) }, record);
   }

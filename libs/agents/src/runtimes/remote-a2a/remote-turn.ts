@@ -193,7 +193,7 @@ export class RemoteTurn {
     }
   }
 
-  private async *relayEvent(said: Said, news?: RemoteBackoff): AsyncGenerator<AgentOutput> {
+  private async *relayEvent(said: Said, news: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
     this.hasEvents = true;
     this.mayHaveArrived = true;
     this.events += 1;

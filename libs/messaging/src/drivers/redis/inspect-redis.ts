@@ -25,8 +25,8 @@ export interface RedisFacts {
 }
 
 /** Asks a Redis what an operator must know to mend it. It writes one key, for a second. Rejects if it does not answer. */
-export async function inspectRedis(url: string, namespace = 'baton'): Promise<RedisFacts> {
-  const { address, options, prefix } = redisServer(url, namespace);
+export async function inspectRedis(url: string): Promise<RedisFacts> {
+  const { address, options, prefix } = redisServer(url, 'baton');
   const redis = new Redis({
     ...options,
     lazyConnect: true,
