@@ -208,7 +208,7 @@ export const TOOL_SERVER_QUIRKS: readonly ToolServerQuirk[] = [
     config: { neverRepeat: ['look'] },
     quirks: { 'tools/call': { body: ': thinking\n\n' } },
     ...DONE,
-    model: `${FAILED} the connection broke, and what became of it is not known`,
+    model: `${FAILED} the connection broke, so the outcome of the call is not known`,
   },
   {
     when: 'ends in a call with exit code 3 and a text on standard error',

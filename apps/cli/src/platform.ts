@@ -8,7 +8,7 @@ import {
 } from '@baton/config';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readStateFile } from './cli.js';
+import { readStateFile } from './state-file.js';
 import { UsageError } from './usage-error.js';
 
 /** The state of a running `npm start` in `<BATON_HOME>/runtime.json`. */

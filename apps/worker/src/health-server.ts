@@ -42,7 +42,7 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
     });
     const { port } = server.address() as AddressInfo;
     this.url = ownUrl(host, port);
-    this.logger.info('worker health', { workerPort: port });
+    this.logger.info('health port is open', { workerPort: port });
   }
 
   onApplicationShutdown(): void {

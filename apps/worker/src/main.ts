@@ -18,8 +18,8 @@ import { WorkerModule } from './worker.module.js';
 
 async function main(): Promise<void> {
   hideProcess();
-  await migrated();
-  // Silent until our own log is there. Earlier failures get one sentence below.
+  await awaitSchema();
+  // No log of Nest before the logger exists. `startOrExplain` prints an earlier failure.
   const app = await NestFactory.createApplicationContext(WorkerModule, {
     logger: false,
     abortOnError: false,
@@ -42,8 +42,11 @@ async function main(): Promise<void> {
   logger.info('worker is ready', { slots: workerConcurrency });
 }
 
-/** On an old schema every claim and every sweep would fail. If Postgres is away, its users wait for it. */
-async function migrated(): Promise<void> {
+/**
+ * Waits until the migrations of this release were applied: on an older schema every claim and every sweep would fail. Does not wait for
+ * a Postgres that is away, because claims and sweeps wait for it themselves.
+ */
+async function awaitSchema(): Promise<void> {
   const {
     databaseDirectUrl: url,
     databaseSystemKey: systemKey,

@@ -22,9 +22,9 @@ export interface HttpRoute {
   readonly path: string;
   /** The JSON-RPC method that does the same. */
   readonly method: string;
-  /** Where the params are that the path does not have; an `optional-body` may be missing. */
+  /** Where the params are that are not in the path. An `optional-body` may be missing. */
   readonly params: 'query' | 'body' | 'optional-body';
-  /** What the method calls the params of the path, by their names there, where the two differ. */
+  /** Params with another name in the method than in the path: the name in the method by the name in the path. */
   readonly names: Readonly<Record<string, string>>;
   readonly codec: Codec;
 }

@@ -108,7 +108,7 @@ export interface StateWrite {
   writer: string;
 }
 
-/** What became of it. `conflict`: the key has another version, and `current` is its value. `full`: the conversation has too many keys. */
+/** The outcome of a write. `conflict`: the key has another version, and `current` is its value. `full`: the conversation has too many keys. */
 export type WrittenState =
   | { outcome: 'written'; version: number }
   | { outcome: 'conflict'; current: { value: string; version: number } | undefined }

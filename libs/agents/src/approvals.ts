@@ -19,7 +19,7 @@ export interface ApprovalRequest {
   by?: 'other' | undefined;
   /** ISO 8601: from then on the call counts as refused. */
   expiresAt?: string | undefined;
-  /** The call was sent, and what became of it is not known. To approve it is to make it again. */
+  /** The call was sent, and its outcome is not known. To approve it is to make it again. */
   unknownOutcome?: true | undefined;
   /** The tool itself asks, with a form or with an address to open. To approve it is to answer with `input`, or to have opened the address. */
   question?: { requestedSchema: Record<string, unknown> } | { url: string } | undefined;

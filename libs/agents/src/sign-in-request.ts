@@ -8,7 +8,7 @@ export const needsSignIn = ({ message }: SignInNeeded): string => `The agent nee
 
 /** Why it cannot ask, or does no longer. */
 export const notSignedIn = (reason: string): string =>
-  `${reason}. Nobody has signed in in time, or this caller cannot sign in.`;
+  `${reason}. There was no sign-in in time, or this caller cannot sign in.`;
 
 const KEY = 'sign_in';
 

@@ -27,7 +27,7 @@ export {
 } from './bulk/bulk-records.js';
 export { DatabaseUnavailableError } from './connection/database-unavailable-error.js';
 export { type Backoff, isTransient, isUnstorable, retryTransient } from './connection/transient.js';
-export type { BeatNews } from './runs/leases/lease-beat.js';
+export type { HeartbeatEvent } from './runs/leases/lease-beat.js';
 export type { LeaseKey } from './runs/leases/lease-key.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
 export { DatabaseSetupError } from './connection/database-setup-error.js';

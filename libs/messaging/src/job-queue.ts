@@ -83,7 +83,7 @@ export abstract class JobQueue<B extends IQueueBackend, C> {
 
   async close(): Promise<void> {
     await Promise.all([...this.workers].map((worker) => worker.close()));
-    await this.queue.close().catch((error: unknown) => this.log.warn('closing the queue', error));
+    await this.queue.close().catch((error: unknown) => this.log.warn('the queue could not be closed', error));
   }
 
   /** Take jobs from now on, at most `concurrency` at a time. */
@@ -161,7 +161,7 @@ class QueueWorker {
       const worker = this.open((delivery) => this.deliver(delivery));
       this.worker = worker;
       paceRetries(worker.getBackend());
-      worker.on('error', (error) => this.log.warn('queue worker', error));
+      worker.on('error', (error) => this.log.warn('queue worker failed', error));
       try {
         await worker.waitUntilReady();
         if (this.stopped()) return;
@@ -200,7 +200,8 @@ class QueueWorker {
       // Acknowledging the last jobs needs the server; without it their locks expire by themselves.
       const done = await withTimeout(CLOSE_MS, closed, 'the server does not answer').then(
         () => true,
-        (error: unknown) => this.inHand.size === 0 && this.log.warn('closing the queue worker', error),
+        (error: unknown) =>
+          this.inHand.size === 0 && this.log.warn('the queue worker could not be closed', error),
       );
       if (done) return;
     } while (this.inHand.size > 0);

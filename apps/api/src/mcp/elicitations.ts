@@ -195,7 +195,7 @@ function describeCall({ tool, server, description, input, agents, unknownOutcome
     `Approve a call of ${tool}${server === undefined ? '' : ` (server ${server})`}?`,
     ...(agents ? [`Asked by ${agents.join(' → ')}.`] : []),
     ...(unknownOutcome
-      ? ['The call was sent, and what became of it is not known. To approve it is to make it again.']
+      ? ['The call was sent, and its outcome is not known. To approve it is to make it again.']
       : []),
     ...(description === '' ? [] : [firstCharacters(description, 1_000)]),
     `Input: ${JSON.stringify(input ?? null)}`,

@@ -14,7 +14,7 @@ import type { Migration } from './migration-file.js';
 import { MigrationSession, type MigrationOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
 import { mendShiftedTimes } from './shifted-times.js';
-import { grantRightsToCome } from './role-rights.js';
+import { grantDefaultPrivileges } from './role-rights.js';
 import { StepRunner } from './step-runner.js';
 import { enforceIfUnused } from './system-key.js';
 import { compressTexts } from './text-compression.js';
@@ -111,7 +111,7 @@ async function applyPending(
     if ((await findPending(client, all)).pending.length === 0) return [];
     await takeLock(client, report);
     const [exists] = (await client.query<{ found: boolean }>(HISTORY_EXISTS)).rows;
-    if (options.role !== undefined && !exists?.found) await grantRightsToCome(client, options.role);
+    if (options.role !== undefined && !exists?.found) await grantDefaultPrivileges(client, options.role);
     const set = { folder, all, ...(await findPending(client, all)) };
     const { pending } = set;
     if (pending.length === 0) return [];

@@ -10,11 +10,10 @@ export const roleOf = (url: string): string | undefined =>
   decodeURIComponent(new URL(url).username) || undefined;
 
 /**
- * Lets the role of the processes read and write the rows of all tables that the role of this session will create, as
- * docs/operating/security.md has it. A database that was just created knows no such rights. Changes nothing if both are the
- * same role. Throws DatabaseSetupError if there is no such role.
+ * Default privileges (docs/operating/security.md): the role of the processes may read and write all tables that the role of this session
+ * creates from now on. Changes nothing if both are the same role. Throws DatabaseSetupError if the role does not exist.
  */
-export async function grantRightsToCome(session: ClientBase, role: string): Promise<void> {
+export async function grantDefaultPrivileges(session: ClientBase, role: string): Promise<void> {
   type About = { owner: string; database: string; ownsDatabase: boolean };
   const [about] = (await session.query<About>(ABOUT)).rows;
   if (!about || about.owner === role) return;

@@ -241,22 +241,22 @@ describe('a long log', () => {
 describe('the lock of a sweep', () => {
   it('is held by one process, and free again when that one is gone', async () => {
     let second: boolean | undefined;
-    const first = await retention.alone(async (stillAlone) => {
-      second = await retention.alone(async () => undefined);
-      await stillAlone();
+    const first = await retention.withLock(async (assertLocked) => {
+      second = await retention.withLock(async () => undefined);
+      await assertLocked();
     });
     expect([first, second]).toEqual([true, false]);
-    const robbed = retention.alone(async (stillAlone) => {
-      await stillAlone();
+    const robbed = retention.withLock(async (assertLocked) => {
+      await assertLocked();
       await sql(
         stores,
         `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database =
          (SELECT oid FROM pg_database WHERE datname = current_database())`,
       );
-      await stillAlone();
+      await assertLocked();
     });
     await expect(robbed).rejects.toThrow('Postgres is not available');
-    expect(await retention.alone(async () => undefined)).toBe(true);
+    expect(await retention.withLock(async () => undefined)).toBe(true);
   });
 });
 

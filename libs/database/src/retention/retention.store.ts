@@ -103,8 +103,7 @@ const DELETE_TASK: Statement = {
 
 /**
  * Deletes the next events of the logs of deleted tasks, from the beginning of each log. With the last event it deletes
- * the task's runs: the first and the later ones are found by an index each (`isRunOf`), which one condition would not do for all tasks
- * at once. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
+ * the task's runs. The first run and the later ones have an index each (`isRunOf`), and one condition for both would use neither. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
  */
 const PURGE: Statement = {
   text: `
@@ -221,7 +220,7 @@ WITH old AS (
 SELECT count(*)::int AS "callRecords" FROM gone`,
 };
 
-/** The function is of the owner of the table: our role may not delete records. $1 days $2 limit */
+/** The function has the rights of the owner of the table. The role of Baton may not delete records. $1 days $2 limit */
 const DROP_AUDIT: Statement = {
   text: 'SELECT delete_old_audit_records($1::float8, $2::int) AS "auditRecords"',
 };
@@ -240,12 +239,12 @@ export class RetentionStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * Do `work` unless another process does it already, on any machine. A transaction without a snapshot holds the lock,
-   * so it does not block vacuum. The lock ends with its connection, however this process ends.
-   * @param work calls `stillAlone` between its steps, which rejects when the lock is lost
-   * @returns whether `work` was done
+   * Do `work` under a lock of all processes. A transaction without a snapshot holds the lock, so it does not block vacuum. The lock
+   * ends with the connection of this process.
+   * @param work calls `assertLocked` between its steps, which rejects when the lock is lost
+   * @returns whether `work` was done. False: another process has the lock
    */
-  async alone(work: (stillAlone: () => Promise<void>) => Promise<void>): Promise<boolean> {
+  async withLock(work: (assertLocked: () => Promise<void>) => Promise<void>): Promise<boolean> {
     return this.database.inSystem(async (transaction) => {
       const [lock] = await transaction.query<{ held: boolean }>(TRY_LOCK, []);
       if (!lock?.held) return false;

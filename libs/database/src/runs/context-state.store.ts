@@ -88,7 +88,7 @@ WITH t AS (
 SELECT EXISTS (SELECT FROM t) AS has_run, (SELECT version FROM written) AS version`,
 );
 
-/** What became of a write. `refused`: the attempt is not current, or the task has ended. */
+/** The outcome of a write. `refused`: the attempt is not current, or the task has ended. */
 export type ContextWriteResult =
   | { outcome: 'written'; version: number }
   | { outcome: 'conflict'; current: ContextValue | undefined }

@@ -33,7 +33,7 @@ export class CreationBatches {
 
   /**
    * Creates a task. A child, or a task with a push config, has a transaction of its own.
-   * @returns what has become of it
+   * @returns its outcome
    */
   async create(row: NewTaskRow): Promise<CreatedRow | undefined> {
     const { child, push } = row.input;

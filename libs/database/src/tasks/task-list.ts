@@ -53,9 +53,8 @@ const PARKED_RUN = `CASE WHEN t.state = ${WORKING} THEN (
     SELECT ${PARKED} FROM runs r WHERE r.tenant_id = t.tenant_id AND r.id = t.active_run_id) END`;
 
 /**
- * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
- * filters would serve none of them. However many tasks there are, it reads the newest of each state from an
- * index and then the rows of one page, which has one row more than asked for if there is a next one.
+ * The statement that reads a page. It has no name, so Postgres plans it for these filters. It reads the newest tasks of each state from
+ * an index, and then the rows of one page. If there is a next page, it reads one row more than was asked for.
  */
 function pageStatement(filter: Omit<TaskFilter, 'historyLength'> & { historyLength: number | null }): Call {
   const where = pageConditions(filter);
@@ -148,9 +147,9 @@ function countSliceStatement(filter: ListedTasks, { state, after }: CountCursor,
     const last = `${where.value(after.statusAt)}::timestamptz, ${where.value(after.taskId)}::uuid`;
     where.add(`(t.status_at, t.id) < (${last})`);
   }
-  const most = where.value(limit);
+  const maximum = where.value(limit);
   const text = `WITH slice AS (
-    ${inStates({ state: counted }, (group) => newest(filter, where, { group, state: one, limit: most }))}
+    ${inStates({ state: counted }, (group) => newest(filter, where, { group, state: one, limit: maximum }))}
   )
   SELECT (SELECT count(*)::int FROM slice) AS tasks, status_at::text, id FROM slice
   ORDER BY status_at, id LIMIT 1`;
@@ -228,7 +227,7 @@ export async function countStates(
 /**
  * Tasks of a list with a text, newest status first: in a place of `SEARCH_PLACES`. It looks at no more than `maxSearched` tasks and
  * stops early if that takes long.
- * @param filter.pageSize most tasks of the answer
+ * @param filter.pageSize maximum number of tasks
  * @returns the tasks without their contents, how many it has looked at, and where to continue; no `next` = these were all
  */
 export async function searchTasks(

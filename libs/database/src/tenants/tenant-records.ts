@@ -18,11 +18,11 @@ export interface Tenant {
   egressAllow: string[];
   /** Patterns of the destinations that they may not call. */
   egressDeny: string[];
-  /** Since then its calls are refused, and its schedules do not fire. */
+  /** When it was suspended. Its calls are refused, and its schedules do not fire. */
   suspendedAt: Date | null;
   /** The reason in the errors of its callers. */
   suspendedReason: string | null;
-  /** Since then it is being deleted. It is suspended, too, and stays so. */
+  /** When its deletion began. A tenant that is being deleted stays suspended. */
   deletingAt: Date | null;
   createdAt: Date;
   /** Its stored bytes, if they were read. Null: not counted yet. */
@@ -56,7 +56,7 @@ export interface ApiToken extends TokenRights {
   /** First characters of the secret, kept so that a person can recognise it. */
   prefix: string;
   revokedAt: Date | null;
-  /** About a minute exact; null = never. */
+  /** Accurate to about a minute; null = never. */
   lastUsedAt: Date | null;
   /** The same of the secret before the last rotation; null = it was never rotated. */
   previousPrefix: string | null;
@@ -65,7 +65,7 @@ export interface ApiToken extends TokenRights {
   createdAt: Date;
 }
 
-/** A token as one of its secrets finds it. */
+/** A token that was found by one of its secrets. */
 export interface FoundToken extends ApiToken {
   /** Set if it is the secret before the last rotation: until when it is valid. */
   secretUntil?: Date;

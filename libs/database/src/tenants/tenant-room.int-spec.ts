@@ -40,8 +40,7 @@ beforeEach(async () => {
   tenantId = (await tenants.create(slug, PLATFORM_ACTOR)).id;
 });
 
-const allow = (storedBytes: number | null) =>
-  tenants.setLimits(slug, { storedBytes }, [], PLATFORM_ACTOR);
+const allow = (storedBytes: number | null) => tenants.setLimits(slug, { storedBytes }, [], PLATFORM_ACTOR);
 const definition = (bytes: number): AgentDefinition => ({
   name: 'a',
   description: 'x'.repeat(bytes),

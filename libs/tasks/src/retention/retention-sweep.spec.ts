@@ -12,7 +12,7 @@ class FakeStore {
   /** Called in the middle of each batch. */
   meanwhile: () => Promise<void> = async () => undefined;
 
-  async alone(work: (stillAlone: () => Promise<void>) => Promise<void>): Promise<boolean> {
+  async withLock(work: (assertLocked: () => Promise<void>) => Promise<void>): Promise<boolean> {
     if (this.isTaken) return false;
     await work(async () => undefined);
     return true;

@@ -65,22 +65,24 @@ export class RetentionSweep extends RepeatedWork {
   async runOnce(): Promise<boolean> {
     await this.reportUndecided();
     const retentions = await this.retentions();
-    return this.store.alone(async (stillAlone) => {
+    return this.store.withLock(async (assertLocked) => {
       if (retentions.length > 0) {
-        await this.inBatches(this.tasks, stillAlone, (size) => this.store.expire(retentions, size));
+        await this.inBatches(this.tasks, assertLocked, (size) => this.store.expire(retentions, size));
       }
       // Always: an earlier sweep may have left logs of invisible tasks.
-      await this.inBatches(this.events, stillAlone, (size) => this.store.purge(size));
-      await this.inBatches(this.keys, stillAlone, (size) => this.store.dropKeys(size));
-      await this.inBatches(this.receivers, stillAlone, (size) => this.store.dropReceivers(size));
+      await this.inBatches(this.events, assertLocked, (size) => this.store.purge(size));
+      await this.inBatches(this.keys, assertLocked, (size) => this.store.dropKeys(size));
+      await this.inBatches(this.receivers, assertLocked, (size) => this.store.dropReceivers(size));
       const { tombstoneDays, auditRetentionDays, recordRetentionDays } = this.environment;
-      await this.inBatches(this.callRecords, stillAlone, (size) =>
+      await this.inBatches(this.callRecords, assertLocked, (size) =>
         this.store.dropCallRecords(recordRetentionDays, size),
       );
-      await this.inBatches(this.bulk, stillAlone, (size) => this.store.dropBulk(size));
-      await this.inBatches(this.archives, stillAlone, (size) => this.store.dropArchives(size));
-      await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
-      await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));
+      await this.inBatches(this.bulk, assertLocked, (size) => this.store.dropBulk(size));
+      await this.inBatches(this.archives, assertLocked, (size) => this.store.dropArchives(size));
+      await this.inBatches(this.tombstones, assertLocked, (size) => this.store.forget(tombstoneDays, size));
+      await this.inBatches(this.audit, assertLocked, (size) =>
+        this.store.dropAudit(auditRetentionDays, size),
+      );
     });
   }
 
@@ -106,13 +108,13 @@ export class RetentionSweep extends RepeatedWork {
   /** Repeat until a batch finds nothing. */
   private async inBatches(
     size: BatchSize,
-    stillAlone: () => Promise<void>,
+    assertLocked: () => Promise<void>,
     batch: (size: number) => Promise<DeletedRows>,
   ): Promise<void> {
     const { signal } = this;
     for (;;) {
       signal.throwIfAborted();
-      await stillAlone();
+      await assertLocked();
       const start = performance.now();
       // Also after a failure: the next sweep then tries fewer rows.
       const deleted = await batch(size.current).finally(() => size.took(performance.now() - start));

@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { StopReason } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type BeatNews, LeaseKeeper, type LeaseKey, type RunKey, TaskStore } from '@baton/database';
+import { type HeartbeatEvent, LeaseKeeper, type LeaseKey, type RunKey, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { countDatabaseTimeouts, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
@@ -126,7 +126,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Called with the messages of the lease thread. */
-  onHeartbeat(event: BeatNews): void {
+  onHeartbeat(event: HeartbeatEvent): void {
     if (event.type === 'lost') for (const lease of event.leases) void this.stopLost(lease);
     else if (event.type === 'failed') this.lostPostgres(event.reason);
     else if (event.type === 'back') this.foundPostgres();

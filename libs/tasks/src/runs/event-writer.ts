@@ -85,7 +85,7 @@ export class EventWriter {
   private chain: Promise<void> = Promise.resolve();
   private failure: Error | undefined;
   private ending: EndOfTurn | undefined;
-  private hasEnded: EndedTurn | undefined;
+  private endedTurn: EndedTurn | undefined;
   private metadata: Record<string, unknown> | undefined;
   /** The task's metadata differ from those of its events. */
   private hasMetadata = false;
@@ -158,7 +158,7 @@ export class EventWriter {
 
   /** Set once the end of the turn is in the log. */
   get ended(): EndedTurn | undefined {
-    return this.hasEnded;
+    return this.endedTurn;
   }
 
   /** Sequence of the last event in the log. */
@@ -191,7 +191,7 @@ export class EventWriter {
     this.pendingBytes += json.length;
   }
 
-  /** Unless it flushes sooner. */
+  /** Flushes after this time, unless another flush comes first. */
   private flushIn(ms: number): void {
     this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), ms);
   }
@@ -226,7 +226,7 @@ export class EventWriter {
       return this.fail(error);
     });
     if (!written) return this.fail(new AppendRefused('the task has ended or another attempt owns it'));
-    if (end) this.hasEnded = { state: end.state, mayHaveChildren: written.hasChildren ?? true };
+    if (end) this.endedTurn = { state: end.state, mayHaveChildren: written.hasChildren ?? true };
     const first = this.sequence + 1;
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
@@ -251,7 +251,7 @@ export class EventWriter {
   }
 
   /**
-   * Wait for the signal to be sent, but not for long. If the server hangs, do not wait again before it has answered.
+   * Wait for the signal to be sent, for a second at most. If Redis or Postgres hangs, do not wait again before it has answered.
    */
   private async publish(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
     const published = this.ports.messaging.publishTask(tenantId, taskId, signal).then(

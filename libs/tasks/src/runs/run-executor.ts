@@ -22,7 +22,7 @@ import {
   Tracing,
 } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
+import { type Agent, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import {
   AgentCrash,
   AgentError,
@@ -81,7 +81,7 @@ const MAX_COUNTED = 3;
 /** Maximum time for a stopped runtime to end, in ms. After that the worker does not wait for it. */
 const WIND_UP_MS = 5_000;
 
-/** A turn whose agent speaks. */
+/** A turn whose agent is at work. */
 interface RunningTurn {
   run: ClaimedRun;
   writer: EventWriter;
@@ -139,11 +139,12 @@ export class RunExecutor {
    * Execute the run that a job names. Never rejects. After any failure the run's row shows the remaining work, and the
    * sweeper finds it.
    *
-   * A job may come twice. A worker whose answer was lost may claim its run again, so Postgres would give the run to both.
+   * The queue may deliver a job twice. The claim of a worker that has lost the answer succeeds again, so this worker would execute the
+   * run twice.
    * @param claimed called when the claim is decided in Postgres
    */
   async execute(job: RunJob, claimed: () => void = () => undefined): Promise<void> {
-    await this.once(job, claimed, () => this.claim(job));
+    await this.executeOnce(job, claimed, () => this.claim(job));
   }
 
   /**
@@ -151,14 +152,14 @@ export class RunExecutor {
    * @param json of the run. Undefined: it is read
    */
   async executeEager(run: EagerRun, json?: string): Promise<void> {
-    await this.once(
+    await this.executeOnce(
       { ...run, attempt: 0 },
       () => undefined,
       () => (json === undefined ? this.readEager(run) : Promise.resolve(this.runs.eagerRunFrom(json))),
     );
   }
 
-  private async once(
+  private async executeOnce(
     job: RunJob,
     claimed: () => void,
     claim: () => Promise<ClaimedRun | undefined>,
@@ -219,16 +220,20 @@ export class RunExecutor {
   private claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
     const { workerId } = this.active;
     const { leaseMs } = this.environment;
-    return this.ask((failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0));
+    return this.retryUntilCutOff((failedTries) =>
+      this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0),
+    );
   }
 
   /** Undefined: the run was canceled, or its ids came too late and the sweeper queues it. */
   private readEager({ tenantId, runId }: EagerRun): Promise<ClaimedRun | undefined> {
     const leastMs = this.environment.leaseMs / 2;
-    return this.ask(() => this.runs.readEagerRun(tenantId, runId, this.active.workerId, leastMs));
+    return this.retryUntilCutOff(() =>
+      this.runs.readEagerRun(tenantId, runId, this.active.workerId, leastMs),
+    );
   }
 
-  private ask(
+  private retryUntilCutOff(
     claim: (failedTries: number) => Promise<ClaimedRun | undefined>,
   ): Promise<ClaimedRun | undefined> {
     const { cutOff } = this.active;
@@ -313,23 +318,13 @@ export class RunExecutor {
   /** Take the runtime's output until it has ended the turn. Later output is dropped. */
   private async converse(speaking: RunningTurn, span: Span | undefined) {
     const { run, writer, output, records, signal } = speaking;
-    const newest = await retryTransient(
-      () => this.directory.findIncludingDeleted(run.tenantId, run.agentId),
-      { signal },
-    );
-    if (!newest) throw new TurnFailure('The agent no longer exists');
-    const present = this.runtimes.get(newest.definition.runtime).codeOf?.(newest);
-    const agent = await retryTransient(() => this.pinned.versionFor(run, newest, present), { signal });
+    const { agent, isPinned, version } = await this.agentOf(run, signal);
     const runtime = this.runtimes.get(agent.definition.runtime);
     span?.rename(`invoke_agent ${agent.slug}`);
     span?.set({ 'gen_ai.agent.name': agent.slug, 'baton.runtime': agent.definition.runtime });
-    const { version, label } = agent;
-    // Only pinned tasks ask for the code.
-    const isPinned = newest.definition.versions === 'pinned';
-    const code = isPinned ? (agent.code ?? present) : undefined;
-    if (isPinned) await this.pinVersion(run, { version, code, label }, signal);
+    if (isPinned) await this.pinVersion(run, version, signal);
     // The agent need not wait for it, and its first events may share the transaction.
-    const noted = isPinned ? undefined : this.noteVersion(run, { version, code, label }, signal);
+    const noted = isPinned ? undefined : this.noteVersion(run, version, signal);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
     output.remind(agent.definition.reminders);
@@ -368,6 +363,24 @@ export class RunExecutor {
     }
   }
 
+  /** The agent as this attempt executes it: its newest version, or the one with which its pinned task has begun. */
+  private async agentOf(
+    run: ClaimedRun,
+    signal: AbortSignal,
+  ): Promise<{ agent: Agent; isPinned: boolean; version: RunVersion }> {
+    const newest = await retryTransient(
+      () => this.directory.findIncludingDeleted(run.tenantId, run.agentId),
+      { signal },
+    );
+    if (!newest) throw new TurnFailure('The agent no longer exists');
+    const present = this.runtimes.get(newest.definition.runtime).codeOf?.(newest);
+    const agent = await retryTransient(() => this.pinned.versionFor(run, newest, present), { signal });
+    const isPinned = newest.definition.versions === 'pinned';
+    // Only pinned tasks ask for the code.
+    const code = isPinned ? (agent.code ?? present) : undefined;
+    return { agent, isPinned, version: { version: agent.version, code, label: agent.label } };
+  }
+
   /**
    * Later attempts of a pinned task run what the first one has noted. So it is there before this attempt has any effect: if its worker
    * dies in between, the next attempt may run another version.
@@ -399,7 +412,7 @@ export class RunExecutor {
       }
       if (end) {
         if (end.state === TaskState.TASK_STATE_FAILED) await records.storeHeld();
-        // First: an attempt that repeats it counts nothing twice.
+        // Before the end is written: an attempt that repeats the end charges nothing twice.
         await this.charges.chargeReported(turn.run, turn.metadata);
         await writer.end(payload, end);
         this.finished.inc({ outcome: taskStateToJSON(end.state) });

@@ -155,7 +155,7 @@ export class Sweeper extends RepeatedWork {
     this.metrics.of(REQUEUED).inc({ reason: why }, runs.length);
     this.logger.info('runs enqueued again', { count: runs.length, why });
     this.messaging.enqueueRuns(runs).catch((error: unknown) => {
-      this.logger.warn('queue is away', { err: error });
+      this.logger.warn('queue is away; a later sweep enqueues the runs', { err: error, count: runs.length });
     });
   }
 }

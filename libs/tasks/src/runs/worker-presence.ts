@@ -16,7 +16,7 @@ const BEATS = 3;
 /** A worker that has been silent for this many of them leaves its sweeps to another. */
 const MISSED_BEATS = 1.5;
 /** The slots of a worker that has been silent for longer, in leases, do not count. */
-const LIVE_LEASES = 2;
+const SLOT_LEASES = 2;
 
 /**
  * Records that this worker is alive and how many runs it can execute. Learns whether it is the sweep leader, and its share of the
@@ -90,7 +90,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
       const vitals = { memoryBytes: process.memoryUsage.rss(), reservedSlots: this.reserved.count };
       const punctualMs = Math.ceil(this.beatMs * MISSED_BEATS);
       // As in `RunDispatcher`. A worker that is late for one heartbeat still has its slots.
-      const liveMs = Math.ceil(this.beatMs * BEATS * LIVE_LEASES);
+      const liveMs = Math.ceil(this.beatMs * BEATS * SLOT_LEASES);
       const self = { ...this.worker, ...vitals, session: this.active.session };
       const { isEldest, ...others } = await this.workers.seen(self, punctualMs, liveMs);
       this.reserved.shareWith(others);

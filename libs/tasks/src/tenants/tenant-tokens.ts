@@ -5,7 +5,7 @@ import { type IssuedToken, TokenService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 import { type OpenWork, PrincipalActivity, type StoppedWork } from './principal-activity.js';
 
-/** A token that was revoked, and what became of its work. */
+/** A token that was revoked, and the work that was stopped with it. */
 export interface RevokedToken {
   token: ApiToken;
   /** What runs without it. */

@@ -39,7 +39,7 @@ const effect = z
       .enum(EFFECT_OUTCOMES)
       .describe(
         '`intended`: not sent yet. `sent`: it runs now. `confirmed`: it ended. `failed`: it ended with an error. `unknown`: the ' +
-          'process that sent it died, and nothing has said what became of it',
+          'process that sent it died, and its outcome is not known',
       ),
     unknown_outcome: z
       .enum(['repeated', 'verified', 'asked', 'failed'])

@@ -26,7 +26,7 @@ const approval = z
     unknown_outcome: z
       .literal(true)
       .optional()
-      .describe('The call was sent, and what became of it is not known. To approve it is to make it again'),
+      .describe('The call was sent, and its outcome is not known. Approve it to make it again'),
     question: z
       .union([
         z.object({ requested_schema: z.record(z.string(), z.unknown()) }),

@@ -21,7 +21,7 @@ interface Tried {
 }
 
 /**
- * Sends one message to an agent as it is stored, and as it is being written, and shows both answers beside each other. Nobody else gets
+ * Sends one message to an agent as it is stored, and as it is being written, and shows both answers beside each other. No other caller gets
  * what is being written: it is stored with the label `next`, without a share of new tasks.
  * @param prepare the document that is being written; undefined if it can't be sent
  * @param onRefused is told why the server has not taken it
@@ -68,7 +68,7 @@ export function BothVersions({
         <Text size="sm">
           {isTaken
             ? `Version ${next.version} has a share of new tasks. Promote it or withdraw it first.`
-            : 'Sends a message to the agent as it is stored, and as it is written above. Nobody else gets what you try.'}
+            : 'Sends a message to the agent as it is stored, and as it is written above. No other caller gets what you try.'}
         </Text>
         <Textarea
           label="Message"

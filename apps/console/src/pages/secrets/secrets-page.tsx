@@ -37,7 +37,7 @@ export function SecretsPage() {
                   question={`Delete the secret ${name}?`}
                   act={() => api.DELETE('/v1/secrets/{name}', { params: { path: { name } } })}
                 >
-                  Agents that use it fail from now on. Nobody can bring its value back.
+                  Agents that use it fail from now on. Its value cannot be restored.
                 </ConfirmButton>
               </RowActions>
             ),

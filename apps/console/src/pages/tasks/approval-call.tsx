@@ -27,7 +27,7 @@ export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: Appro
       </Text>
       {isUnknown && (
         <Text size="sm">
-          The call was sent, and what became of it is not known. Look at the system that it changes.
+          The call was sent, and its outcome is not known. Look at the system that it changes.
         </Text>
       )}
       {agents.length > 1 && <Text size="sm">Asked through {agents.join(' → ')}</Text>}

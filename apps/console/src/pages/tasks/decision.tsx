@@ -5,7 +5,7 @@ import type { Approval } from './log-entries';
 /** What a person has decided on a call of a tool. */
 export function Decision({ of: { approved, by } }: { of: Approval }) {
   const nameOf = usePrincipalName();
-  if (by === null) return <Text size="sm">Nobody has answered in time</Text>;
+  if (by === null) return <Text size="sm">No answer came in time</Text>;
   return (
     <Text size="sm" title={by}>
       {approved ? 'Approved' : 'Rejected'} by {nameOf(by)}

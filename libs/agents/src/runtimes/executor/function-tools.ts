@@ -76,7 +76,7 @@ interface ToolUse {
   call: Pick<ToolCallContext, 'key' | 'signal'>;
 }
 
-/** What became of a call of a function. `never`: it did not begin. Unset: unknown. */
+/** The outcome of a call of a function. `never`: it did not begin. Unset: unknown. */
 type FunctionAnswer = { content: unknown } | { never: string } | { unknown: string };
 
 async function callTool(use: ToolUse): Promise<ToolResult> {
@@ -100,7 +100,7 @@ async function callTool(use: ToolUse): Promise<ToolResult> {
   }
 }
 
-/** What became of a call of an attempt that has died. */
+/** The outcome of a call of an attempt that has died. */
 async function verifyCall(use: ToolUse): Promise<ToolResult | undefined> {
   const found = await verified(use);
   if (found) return found.done ? resultFor(use, found.result ?? null) : undefined;

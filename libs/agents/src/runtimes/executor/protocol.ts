@@ -41,7 +41,7 @@ export interface DeclaredTool {
   needsApproval: boolean;
   /** If the process died during a call. */
   onUnknown: 'repeat' | 'ask' | 'fail';
-  /** It can look what became of a call. */
+  /** It can read the outcome of an earlier call. */
   verifies: boolean;
 }
 

@@ -388,6 +388,6 @@ describe('a tool that wants a sign-in, called by code', () => {
         ),
       () => ({ open: () => Promise.reject(new SignInNeeded(request)) }),
     );
-    expect(await talk.ends()).toContain('Nobody has signed in in time');
+    expect(await talk.ends()).toContain('There was no sign-in in time');
   });
 });

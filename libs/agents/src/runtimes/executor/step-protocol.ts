@@ -84,7 +84,7 @@ export interface RecordedStep {
   failures: number;
   /** Key of its effect outside of Baton. The worker makes it: a new step has it once it has begun. */
   key?: string;
-  /** Its last try has neither ended nor failed: its process died, and what became of the effect is not known. */
+  /** Its last try has neither ended nor failed: its process died, so its outcome is not known. */
   isUnknown?: true;
   /** The answer of a person about an unknown outcome. */
   answer?: OutcomeAnswer;

@@ -9,7 +9,7 @@ export interface FunctionCall {
   input: unknown;
   /** Effect key of the call. */
   key: string;
-  /** The call is not made: the function looks what became of it. The result is a `Verified`. */
+  /** The call is not made: the function reads its outcome. The result is a `Verified`. */
   verifies?: true;
 }
 

@@ -141,7 +141,7 @@ describe('an attempt after one that died', () => {
       expect(endOf(said)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
       const last = said.at(-1);
       const question = last?.$case === 'statusUpdate' ? last.value.status?.message : undefined;
-      expect(question?.parts[0]?.content?.value).toContain('what became of it is not known');
+      expect(question?.parts[0]?.content?.value).toContain('its outcome is not known');
       const approval = { callId: 'call-1-1', unknownOutcome: true };
       expect(question?.parts[1]?.content?.value).toMatchObject({ approval });
       return [...history, question!];

@@ -138,16 +138,16 @@ export class RemoteTurn {
     if (taskId === undefined) throw this.failure('ended its answer before it was complete');
     let subscribes = this.connection.streams;
     const backoff = new RemoteBackoff(this.config.reconnect, this.stop.signal);
-    const news = new RemoteBackoff(this.config.stall, this.stop.signal);
+    const stall = new RemoteBackoff(this.config.stall, this.stop.signal);
     while (!this.isOver()) {
       let isSubscribing = false;
       try {
-        yield* this.relayEvent({ $case: 'task', value: await this.calls.get(taskId) }, news);
+        yield* this.relayEvent({ $case: 'task', value: await this.calls.get(taskId) }, stall);
         backoff.restartTimeout();
         isSubscribing = subscribes && !this.isOver();
-        if (isSubscribing) yield* this.readStream(this.calls.subscribe(taskId), news);
+        if (isSubscribing) yield* this.readStream(this.calls.subscribe(taskId), stall);
         backoff.reset();
-        if (!this.isOver()) await this.pause(news);
+        if (!this.isOver()) await this.pause(stall);
       } catch (error) {
         // A task that cannot be subscribed to is read from time to time.
         if (isSubscribing && (isOfKind(error, 'unsupported') || isOfKind(error, 'odd'))) subscribes = false;
@@ -156,9 +156,9 @@ export class RemoteTurn {
     }
   }
 
-  private async pause(news: RemoteBackoff): Promise<void> {
-    if (news.isExpired) throw this.failure('has given no news of the task for too long (stall)');
-    await news.wait();
+  private async pause(stall: RemoteBackoff): Promise<void> {
+    if (stall.isExpired) throw this.failure('has given no news of the task for too long (stall)');
+    await stall.wait();
   }
 
   /** Waits before the next try of a failed call. Throws if there must be none. */
@@ -183,17 +183,20 @@ export class RemoteTurn {
   }
 
   /** Relays a stream up to the end of the turn. */
-  private async *readStream(stream: AsyncGenerator<Said>, news?: RemoteBackoff): AsyncGenerator<AgentOutput> {
+  private async *readStream(
+    stream: AsyncGenerator<Said>,
+    stall?: RemoteBackoff,
+  ): AsyncGenerator<AgentOutput> {
     for await (const said of stream) {
       // A stream may have lost or doubled events between two connections.
       const isEnd = said.$case === 'statusUpdate' && this.relay.ends(said.value.status);
-      if (news && isEnd) yield* this.verify(said.value.status?.state);
-      yield* this.relayEvent(said, news);
+      if (stall && isEnd) yield* this.verify(said.value.status?.state);
+      yield* this.relayEvent(said, stall);
       if (this.isOver()) return;
     }
   }
 
-  private async *relayEvent(said: Said, news: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
+  private async *relayEvent(said: Said, stall: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
     this.hasEvents = true;
     this.mayHaveArrived = true;
     this.events += 1;
@@ -204,7 +207,7 @@ export class RemoteTurn {
     await this.noteIds(said);
     this.isAboutTask ||= said.$case !== 'message';
     const outputs = this.relay.relay(said, !this.isAboutTask);
-    if (outputs.length > 0) news?.reset();
+    if (outputs.length > 0) stall?.reset();
     yield* outputs;
   }
 

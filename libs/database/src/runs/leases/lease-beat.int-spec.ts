@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect } from 'node:net';
 import { type Stores, openStores, sql, startTask } from '../../stores.fixture.js';
-import { LeaseBeat, type BeatNews } from './lease-beat.js';
+import { LeaseBeat, type HeartbeatEvent } from './lease-beat.js';
 import { LeaseTable, readLeases } from './lease-table.js';
 
 const LEASE_MS = 600;
@@ -9,7 +9,7 @@ const LEASE_MS = 600;
 let stores: Stores;
 let beat: LeaseBeat | undefined;
 let silentForMs = 0;
-let news: BeatNews[];
+let news: HeartbeatEvent[];
 let sessions: (string | undefined)[];
 let heard: () => void;
 
@@ -41,7 +41,7 @@ function start(databaseUrl = stores.url, leaseMs = LEASE_MS): LeaseTable {
 }
 
 /** Resolves when this has been told. */
-async function told(type: BeatNews['type']): Promise<BeatNews> {
+async function told(type: HeartbeatEvent['type']): Promise<HeartbeatEvent> {
   for (;;) {
     const found = news.find((piece) => piece.type === type);
     if (found) return found;

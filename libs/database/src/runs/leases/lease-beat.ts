@@ -14,7 +14,7 @@ export interface BeatOptions {
 }
 
 /** Messages of the lease thread. */
-export type BeatNews =
+export type HeartbeatEvent =
   | { type: 'lost'; leases: LostLease[] }
   | { type: 'failed'; reason: string }
   | { type: 'back' }
@@ -48,7 +48,7 @@ export class LeaseBeat {
     private readonly options: BeatOptions,
     private readonly held: () => LeaseKey[],
     private readonly silentForMs: () => number,
-    private readonly publish: (news: BeatNews) => void,
+    private readonly publish: (event: HeartbeatEvent) => void,
   ) {
     this.database = new Database({
       ...connectionOf(options),

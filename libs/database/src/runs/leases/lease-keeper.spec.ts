@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setEnvironmentData } from 'node:worker_threads';
-import type { BeatNews } from './lease-beat.js';
+import type { HeartbeatEvent } from './lease-beat.js';
 import type { LeaseKey } from './lease-key.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import { LeaseTable, readLeases } from './lease-table.js';
@@ -10,7 +10,7 @@ const options = { databaseUrl: '', workerId: 'w', leaseMs: 3000, heartbeatMs: 20
 const key = { tenantId: 't', runId: 'r', attempt: 1 };
 
 it('starts a thread that dies again, with the leases it had, and lets it end at the close', async () => {
-  const news: BeatNews[] = [];
+  const news: HeartbeatEvent[] = [];
   let seen: () => void = () => undefined;
   const keeper = new LeaseKeeper({ ...options, threadFile }, (piece) => {
     news.push(piece);
@@ -35,13 +35,13 @@ it('starts a thread that dies again, with the leases it had, and lets it end at 
 it('shows the thread that the event loop lives, and no longer when it does not', async () => {
   const noticed = new Int32Array(new SharedArrayBuffer(4));
   setEnvironmentData('noticed', noticed);
-  const told: ((news: BeatNews) => void)[] = [];
+  const told: ((news: HeartbeatEvent) => void)[] = [];
   const keeper = new LeaseKeeper({ ...options, threadFile }, (piece) => told.shift()?.(piece));
   const ask = async (attempt: number, meanwhile?: () => void): Promise<number> => {
-    const answer = new Promise<BeatNews>((resolve) => told.push(resolve));
+    const answer = new Promise<HeartbeatEvent>((resolve) => told.push(resolve));
     keeper.hold({ ...key, attempt });
     meanwhile?.();
-    const { forMs } = (await answer) as Extract<BeatNews, { type: 'stalled' }>;
+    const { forMs } = (await answer) as Extract<HeartbeatEvent, { type: 'stalled' }>;
     keeper.release({ ...key, attempt });
     return forMs;
   };

@@ -2,7 +2,7 @@ import { within } from '@baton/telemetry';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import type { BeatNews, BeatOptions } from './lease-beat.js';
+import type { HeartbeatEvent, BeatOptions } from './lease-beat.js';
 import type { LeaseKey, LostLease } from './lease-key.js';
 import { LeaseTable } from './lease-table.js';
 
@@ -45,7 +45,7 @@ export class LeaseKeeper {
   /** @param publish called with the messages of the lease thread, on the main thread */
   constructor(
     private readonly options: LeaseKeeperOptions,
-    private readonly publish: (news: BeatNews) => void,
+    private readonly publish: (event: HeartbeatEvent) => void,
   ) {
     this.showLife();
     this.pulseTimer = setInterval(() => this.showLife(), options.heartbeatMs);
@@ -83,7 +83,7 @@ export class LeaseKeeper {
     const workerData: ThreadData = { options, leases: this.leases.buffers, pulse: this.pulse };
     const thread = new Worker(threadFile, { workerData, execArgv: [] });
     thread.unref();
-    thread.on('message', (news: BeatNews) => this.publish(news));
+    thread.on('message', (event: HeartbeatEvent) => this.publish(event));
     thread.on('error', (error: Error) => this.publish({ type: 'failed', reason: error.message }));
     thread.once('exit', () => void this.startAgain());
     return thread;

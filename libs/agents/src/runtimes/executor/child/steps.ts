@@ -279,7 +279,7 @@ export interface StateValue {
   version: number;
 }
 
-/** What became of a write: `isSet`, or the value and the version that the key has instead. */
+/** The outcome of a write: `isSet`, or the value and the version that the key has instead. */
 export type StateOutcome = { isSet: true; version: number } | ({ isSet: false } & StateValue);
 
 /**

@@ -60,7 +60,7 @@ const oneLine = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, MAX_SHOWN);
 
 const UNKNOWN =
-  '\nThe call was sent, and what became of it is not known. Look at the system that it changes. Yes makes the call again.';
+  '\nThe call was sent, and its outcome is not known. Look at the system that it changes. Yes makes the call again.';
 
 /** `clerk (asked by desk, by lead): ` for a call of a child task's agent. */
 function whoAsks(agents: readonly string[] = []): string {

@@ -20,8 +20,8 @@ export class CallReports {
       yield* said;
       if (ended.isOver && this.said.length === 0) return;
       if (said.length === 0) {
-        const news = new Promise<void>((resolve) => (this.wake = resolve));
-        await Promise.race([over, news]);
+        const reported = new Promise<void>((resolve) => (this.wake = resolve));
+        await Promise.race([over, reported]);
       }
     }
   }

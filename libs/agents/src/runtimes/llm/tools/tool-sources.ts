@@ -76,7 +76,7 @@ export interface AgentTool {
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
   /**
-   * Looks what became of a call whose outcome is unknown. Unset: nothing can tell. Rejects with `OutcomeUnknown` if a person must be asked.
+   * Reads the outcome of a call whose process has died. Unset: it cannot be read. Rejects with `OutcomeUnknown` if a person must be asked.
    * @returns the result of the call; undefined: it is made again
    */
   verify?(input: unknown, call: Pick<ToolCallContext, 'key' | 'signal'>): Promise<ToolResult | undefined>;

@@ -154,7 +154,10 @@ export function silence(setting: 'connectTimeout' | 'timeout' | 'totalTimeout', 
 
 const BREAKS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-export const BROKEN = new McpFailure('broken', 'the connection broke, and what became of it is not known');
+export const BROKEN = new McpFailure(
+  'broken',
+  'the connection broke, so the outcome of the call is not known',
+);
 
 /** The failure that an error of the SDK stands for. */
 export function failureOf(error: unknown): McpFailure | undefined {

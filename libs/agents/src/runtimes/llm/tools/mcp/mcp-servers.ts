@@ -362,7 +362,7 @@ function agentTool(
         assertSignedIn(server, error);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
         if (repeat === 'ask' && isUnknown(limit.explained(error)))
-          throw new OutcomeUnknown('what became of the call is not known');
+          throw new OutcomeUnknown('the outcome of the call is not known');
         const reason = serverFailure(limit.explained(error), secrets.redactor);
         const failed = `The call of ${tool.name} at ${config.name} failed: ${reason}`;
         return { ok: false, content: failed };

@@ -66,7 +66,7 @@ describe('MCP tools', () => {
       held.release();
       await server.start();
       const unknown =
-        'The call of wait at b failed: the connection broke, and what became of it is not known';
+        'The call of wait at b failed: the connection broke, so the outcome of the call is not known';
       expect(await calling).toMatchObject([
         { ok: true, content: 'done' },
         { ok: false, content: unknown },

@@ -211,7 +211,8 @@ describe('a server of MCP 2026-07-28', () => {
       { ok: true, content: 'done' },
       {
         ok: false,
-        content: 'The call of wait at b failed: the connection broke, and what became of it is not known',
+        content:
+          'The call of wait at b failed: the connection broke, so the outcome of the call is not known',
       },
     ]);
     expect(await person).toMatchObject({ name: 'OutcomeUnknown' });
