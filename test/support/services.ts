@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisBinary, startRedis } from '../../apps/local/src/services/index.js';
@@ -30,6 +30,9 @@ export async function startServices(): Promise<() => Promise<void>> {
     await Promise.all(running.map((service) => service.stop(5000)));
     rmSync(folder, { recursive: true, force: true });
   };
+  // optimize-later.fixture.cjs
+  process.env.TEST_CODE_CACHE = join(folder, 'code');
+  mkdirSync(process.env.TEST_CODE_CACHE);
   try {
     const options = { settings: NOT_DURABLE, roleAttributes: 'CREATEDB' };
     const first = await startTestPostgres(join(folder, 'postgres'), options);
