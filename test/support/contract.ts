@@ -8,6 +8,16 @@ import { type Answer, exchange, type Headers, type Watch } from './wire.js';
 
 const AGENTS = join(__dirname, '../agents');
 
+/** A running Baton for contracts. */
+const startStack = (env: Record<string, string> = {}): Promise<Stack> =>
+  Stack.start({
+    driver: DRIVERS[0]!,
+    env: { BATON_AGENTS_DIR: AGENTS, WITNESS_FILE: '/dev/null', ...env },
+  });
+
+/** That of the contracts of a file that need no settings of their own. */
+let shared: Promise<Stack> | undefined;
+
 /** What the tests of one contract share: a running stack, two tenants and a client that writes raw requests. */
 export class Contract {
   private running: Stack | undefined;
@@ -30,16 +40,10 @@ export class Contract {
     return this.stack.apis[0]!.url;
   }
 
-  async start(env: Record<string, string> = {}): Promise<void> {
-    this.running = await Stack.start({
-      driver: DRIVERS[0]!,
-      env: { BATON_AGENTS_DIR: AGENTS, WITNESS_FILE: '/dev/null', ...env },
-    });
-    [this.tenant, this.other] = await Promise.all([this.running.createTenant(), this.running.createTenant()]);
-  }
-
-  async stop(): Promise<void> {
-    await this.running?.stop();
+  /** On a stack that is up, with two tenants of its own. */
+  async use(stack: Stack): Promise<void> {
+    this.running = stack;
+    [this.tenant, this.other] = await Promise.all([stack.createTenant(), stack.createTenant()]);
   }
 
   /** POST as the tenant's client; the answer is read to its end. */
@@ -87,7 +91,12 @@ export class Contract {
   }
 }
 
-/** A contract whose stack is up while the tests of the file run. */
+/** Call it in a file with contracts that share a stack. */
+export async function stopSharedStack(): Promise<void> {
+  await (await shared)?.stop();
+}
+
+/** A contract. With `env` it has a stack of its own, else that of all such contracts of the file (`stopSharedStack`). */
 export function describeContract(
   profile: string,
   {
@@ -100,10 +109,10 @@ export function describeContract(
   describe(profile, () => {
     const api = new Contract(profile, headers);
     beforeAll(async () => {
-      await api.start(env);
+      await api.use(await (env ? startStack(env) : (shared ??= startStack())));
       await prepare?.(api);
     });
-    afterAll(() => api.stop());
+    if (env) afterAll(() => api.stack.stop());
     tests(api);
   });
 }

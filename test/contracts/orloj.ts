@@ -1,14 +1,11 @@
 import { describeContract } from '../support/contract.js';
-import type { Answer, Headers, Watch } from '../support/wire.js';
+import { type Answer, exchange, type Headers, type Watch } from '../support/wire.js';
 
 const UNKNOWN = 'a2a-task-unknown';
-
-const heartbeats = { SSE_HEARTBEAT_MS: '200' };
 
 describeContract(
   'orloj',
   {
-    env: heartbeats,
     prepare: (api) =>
       Promise.all([
         api.createAgent('summarizer'),
@@ -185,7 +182,11 @@ describeContract(
 
     it('O-11 a heartbeat comment keeps a silent stream alive', async () => {
       const metadata = { echo: { delayMs: 700 } };
-      const answer = await subscribe(nextId(), 'echo', undefined, { metadata });
+      const chatty = await api.stack.addApi({ SSE_HEARTBEAT_MS: '200' });
+      const params = { id: nextId(), message: message('go', { metadata }), metadata: { agent: 'echo' } };
+      const headers = { authorization: `Bearer ${api.tenant.token}`, 'content-type': 'application/json' };
+      const body = { jsonrpc: '2.0', id: 'req-1', method: 'tasks/sendSubscribe', params };
+      const answer = await exchange(chatty.url, { method: 'POST', path: '/a2a', headers, body });
       expect(answer.text).toContain('\n: heartbeat\n\n');
       expect(answer.text).toMatch(/"state":"completed"/);
     });
