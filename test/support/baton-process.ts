@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const DIST = join(__dirname, '../../dist');
-/** By day. At night, and in `npm run chaos`, V8 optimizes as for an operator. */
-const OPTIMIZE_LATER =
+/** Options of Node.js by day. At night, and in `npm run chaos`, V8 optimizes as for an operator. */
+export const OPTIMIZE_LATER =
   process.env.TEST_PROJECT === 'e2e' ? ['--require', join(__dirname, 'optimize-later.fixture.cjs')] : [];
 // For a process that hangs: one that ends is told at once.
 const START_TIMEOUT_MS = 4 * 60_000;

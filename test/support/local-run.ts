@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { OPTIMIZE_LATER } from './baton-process.js';
 
 /** The program of `npm start`. */
 export const LOCAL_MAIN = join(__dirname, '../../dist/apps/local/src/main.js');
@@ -47,7 +48,15 @@ export class LocalRun {
   ) {
     this.child = spawn(command, program, {
       cwd: folder,
-      env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...ownPorts(), ...environment },
+      // Also for the processes that it starts.
+      env: {
+        ...process.env,
+        NODE_OPTIONS: OPTIMIZE_LATER.join(' '),
+        DATABASE_URL: '',
+        REDIS_URL: '',
+        ...ownPorts(),
+        ...environment,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [this.child.stdout, this.child.stderr]) {
