@@ -194,6 +194,18 @@ describe('EventWriter', () => {
     expect(ports.trace).toEqual(['commit 1', 'publish 3']);
   });
 
+  it('is refused when the connection is lost before the commit, and another attempt has appended meanwhile', async () => {
+    let calls = 0;
+    ports.answer = async (batch) => {
+      calls += 1;
+      if (calls > 1) return ports.commit(batch);
+      ports.log.push({ sequence: 3, attempt: 2, payload: status(WORKING) });
+      throw lostConnection();
+    };
+    await expect(writer.write(status(WORKING))).rejects.toThrow(AppendRefused);
+    expect([ports.trace, ports.refused]).toEqual([[], 1]);
+  });
+
   it('forgets what was not appended when the run is stopped', async () => {
     await writer.write(chunk('a'));
     writer.discard();
