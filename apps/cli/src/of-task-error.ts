@@ -1,4 +1,4 @@
-/** Something failed that was about one task. Its sentence names the task. */
+/** A failure about one task. The message names the task. */
 export class OfTaskError extends Error {
   override readonly name = 'OfTaskError';
 

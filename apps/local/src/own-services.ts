@@ -10,7 +10,7 @@ const LOOK = 'See its log, beside its data.';
 
 /** A service that `npm start` may run itself. */
 export interface Service {
-  /** Where it is; known once it has started. */
+  /** Undefined until the service has started. */
   url(): string | undefined;
   /** The same for the owner of the tables, if there is one. */
   ownerUrl?(): string | undefined;

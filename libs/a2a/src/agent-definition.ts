@@ -140,7 +140,7 @@ export type ParsedAgentDefinition = AgentDefinition & { tenants?: string[] };
 
 /** An agent of a catalog as its author has it. */
 export interface AgentDocument {
-  /** Its name in URLs; left out = where it stands names it. */
+  /** The name of the agent in URLs; left out = the name of its file, or the name in the path of the request. */
   slug?: string;
   /** Left out = as it was; a new agent is enabled. */
   enabled?: boolean;

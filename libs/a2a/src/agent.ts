@@ -22,7 +22,7 @@ export interface Agent {
   code?: string;
   /** Where that code is. Unset: in BATON_AGENTS_DIR. */
   folder?: string;
-  /** Why it takes no messages; left out = it takes them. A deleted one stays for its tasks alone. */
+  /** Why the agent takes no messages; left out = it takes them. A deleted agent is kept for its tasks only. */
   status?: 'disabled' | 'deleted';
 }
 

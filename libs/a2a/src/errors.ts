@@ -67,7 +67,7 @@ export const ERRORS = {
   'not-found': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 404, reason: 'NOT_FOUND' },
   /** The request conflicts with the present state. */
   conflict: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 409, reason: 'CONFLICT' },
-  /** Another caller has changed it since this one read it. */
+  /** The resource has changed since the caller read it. */
   'precondition-failed': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 412, reason: 'PRECONDITION_FAILED' },
   /** A secret would be sent to a place that may not receive it. */
   'secret-refused': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 422, reason: 'SECRET_REFUSED' },

@@ -11,7 +11,7 @@ const originEntry = z.object({
 
 /** Where a task comes from that continues the journal of an earlier one. It is the first entry of its journal. */
 export interface TaskOrigin {
-  /** The task that it continues, then the one that this one continues, and so on. */
+  /** The chain of the continued tasks. The task that this one continues is the first. */
   taskIds: readonly string[];
   /** The messages before the turn that continues. The runtime sees them before those of the task. */
   history: readonly Message[];

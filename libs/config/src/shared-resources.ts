@@ -13,7 +13,7 @@ export interface SharedResource {
   readonly settings: readonly SettingKey[];
   /** Limits of a tenant that bound it. */
   readonly limits: readonly LimitName[];
-  /** Constants that bound it: the file of each, by its name. */
+  /** Constants that bound it: the file that declares each, by the name of the constant. */
   readonly constants: Readonly<Record<string, string>>;
   /** Share of one tenant or address, in short sentences for operators. `{NAME}` is the value of a constant. */
   readonly share: string;

@@ -27,9 +27,9 @@ export const MAX_TOKEN_AGENTS = 100;
 /** More than an installation answers: it stands for no limit. */
 export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
 
-/** Hashes that no token has and that a process remembers. */
+/** Maximum number of unknown hashes that a process remembers. */
 const MAX_UNKNOWN = 10_000;
-/** How long it remembers one: an invalid token that is repeated costs one read a minute. */
+/** How long a process remembers an unknown hash. A repeated invalid token costs one read a minute. */
 const UNKNOWN_MS = 60_000;
 
 /** How often a process stores the use of one token. */

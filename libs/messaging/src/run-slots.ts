@@ -71,7 +71,7 @@ export class RunSlots {
       else break;
     }
     const rest = runs.slice(claims.length + ordinary.length);
-    // In new jobs: this one is still there, and its id with it.
+    // As new jobs with new ids: the present job keeps its id until it ends.
     if (ordinary.length > 0) await source.giveToOrdinary(ordinary);
     if (rest.length > 0) await source.giveBack(rest);
     await Promise.all(claims);

@@ -52,7 +52,7 @@ export interface OutboundCalls {
 
 /** Tenants whose connections are kept. An evicted client ends its connections when they are idle. */
 const MAX_CLIENTS = 1_000;
-/** Whose calls they are that no tenant makes. */
+/** Stands for a tenant in the calls of the platform itself. */
 const PLATFORM = '';
 
 /**

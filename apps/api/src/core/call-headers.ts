@@ -72,7 +72,7 @@ export function wantedLabel(request: CallRequest, scopes: readonly Scope[]): Wan
   return { label: 'next', ...(next[1] !== undefined && { version: Number(next[1]) }) };
 }
 
-/** Why an agent has no such version. Undefined: it has it. */
+/** The error for an agent without the wanted version. Undefined: the agent has it. */
 export function missingLabel(
   { label, version }: WantedLabel,
   { slug, labels }: Agent,

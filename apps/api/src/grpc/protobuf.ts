@@ -49,8 +49,8 @@ export function messageOf(name: string): DescMessage {
 
 /**
  * The ProtoJSON of a message of a caller. Values and depth are counted before anything is made of the bytes: two bytes
- * can stand for an object. Throws `parse` for bytes that are no such message, `invalid-request` for one with too
- * many values, and `invalid-params` for a text that is not UTF-8 or a number in JSON that is not finite, naming the field.
+ * can stand for an object. Throws `parse` for bytes that are not such a message, and `invalid-request` for too
+ * many values. Throws `invalid-params` with the field for a text that is not UTF-8, or a number that is not finite.
  */
 export function decodeMessage(message: DescMessage, bytes: Uint8Array): Record<string, unknown> {
   try {

@@ -18,8 +18,8 @@ export const cardTag = (json: string): string =>
   `"${createHash('sha256').update(json).digest('base64url').slice(0, 27)}"`;
 
 /**
- * The ETag of a card that may be signed. A signature is different every time it is made, also of the same card, so the tag
- * is made of what is signed and of the key, and is a weak one (RFC 9110 §8.8.1).
+ * The ETag of a card that may be signed. Two signatures of the same card differ. So the tag is made of the signed text and the key,
+ * and is weak (RFC 9110 §8.8.1).
  */
 export function signedCardTag({
   signatures,

@@ -87,7 +87,7 @@ export class AgentsClient {
     return answerOf(this.api.POST('/v1/agents/{agent}/next/promote', { params: { path: { agent } } }));
   }
 
-  /** @param version only if this one has the label. Unset: the one that has it */
+  /** @param version of the label `next`: refused if another version has the label. Unset: the version that has it */
   async withdrawNext(agent: string, version?: number): Promise<void> {
     const query = version === undefined ? {} : { version };
     await answerOf(this.api.DELETE('/v1/agents/{agent}/next', { params: { path: { agent }, query } }));

@@ -98,7 +98,7 @@ async function list(cli: Cli, options: ServerOptions): Promise<void> {
 
 async function create(cli: Cli, name: string, options: CreateScheduleOptions): Promise<void> {
   const { agent, text, cron, at, timeZone, overlap, missed, sameContext, starts, ends, paused } = options;
-  // Words that the server does not know, it refuses with those that it does.
+  // The server checks the words. Its error lists the valid ones.
   const body = {
     name,
     agent,

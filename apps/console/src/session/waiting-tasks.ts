@@ -10,7 +10,7 @@ import { useCaller } from './caller';
 
 /** A task that waits for an answer which the caller may give. */
 export type InboxTask = TenantSchemas['TaskSummary'];
-/** What tells one question of a task from its next one. */
+/** Identifies a question: a later question of the task has another time. */
 type Question = Pick<InboxTask, 'task_id' | 'updated_at'>;
 type WaitingPage = Awaited<ReturnType<typeof readPage>>;
 

@@ -20,9 +20,9 @@ export interface EventRow {
   attempt: number;
   /** Null: the task was deleted. */
   context_id: string | null;
-  /** As it is stored, or message 1 if that stands for it. */
+  /** The stored text, or message 1 if the message stands for the event. */
   json: string;
-  /** Set if message 1 stands for it. */
+  /** Set if message 1 stands for the event. */
   accepted_at: Date | null;
 }
 

@@ -35,7 +35,7 @@ export interface ClaimedPush extends PushKey {
   delivered: number;
   /** The last event of the log. */
   head: number;
-  /** Tries that have failed since the last one that did not. */
+  /** Failed tries since the last successful one. */
   failures: number;
   /** Fencing token: every claim increments it. */
   lease: number;

@@ -63,7 +63,7 @@ export async function readSteps(database: Database, tenantId: string, taskId: st
   return [...steps.values()];
 }
 
-/** A step after one more entry about it. */
+/** The record of a step, with the next entry of the journal about the step. */
 function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
   const { position, execution, id, event, name, kind, at, error, decision } = row;
   const step = before && decision ? { ...before, unknownOutcome: decision } : before;

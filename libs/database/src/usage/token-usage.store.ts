@@ -108,7 +108,7 @@ export interface SpendingAllowance {
   /** Whose spending the cap bounds: an id or a key. */
   subject: string;
   micros: number;
-  /** The answer that allows it: it counts once. */
+  /** The key of the answer that allows the amount. A repeated answer counts once. */
   answer: string;
 }
 

@@ -149,7 +149,7 @@ export class AuthorizationServer {
         ),
       );
     } catch (error) {
-      // A server that names its metadata must have it.
+      // The server has named the address of its metadata, so a failure to read it is an error.
       if (resourceMetadataUrl || (error instanceof OAuthFailure && error.kind === 'unreached')) throw error;
       return { servers: issuer === undefined ? [] : [issuer], resource };
     }

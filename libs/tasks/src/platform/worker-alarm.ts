@@ -18,7 +18,7 @@ export class WorkerAlarm extends RepeatedWork {
     environment: Environment,
     private readonly logger: Logger,
   ) {
-    // No log: the work that needs Postgres logs that it is away.
+    // Without a log: other work logs that Postgres is away.
     super({ everyMs: environment.leaseMs });
   }
 

@@ -21,7 +21,7 @@ interface PageRead {
   key: LogKey;
   after: number;
   readers: Set<Reader>;
-  /** Characters that it was granted, once it was found that they need room. */
+  /** Characters of memory that were granted for this page. */
   granted: number;
   /** Ends its wait for memory. */
   stopWaiting?: () => void;

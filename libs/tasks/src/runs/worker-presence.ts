@@ -13,9 +13,9 @@ import { WorkerIdentity } from './worker-identity.js';
 
 /** Heartbeats per lease. */
 const BEATS = 3;
-/** A worker that has been silent for this many of them leaves its sweeps to another. */
+/** After this many missed heartbeats another worker takes over the sweeps. */
 const MISSED_BEATS = 1.5;
-/** The slots of a worker that has been silent for longer, in leases, do not count. */
+/** The slots of a worker without a heartbeat for this many leases do not count. */
 const SLOT_LEASES = 2;
 
 /**

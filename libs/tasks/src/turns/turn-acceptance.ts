@@ -50,9 +50,9 @@ export type TaskRequest = Pick<
   agent: Agent;
   extensions?: readonly string[];
   isGuest?: boolean;
-  /** It begins with this version, whatever share `next` has, and counts as one of its tasks. */
+  /** The task begins with the version that has this label. The share of `next` does not decide. It counts as a task of that version. */
   label?: AgentLabel;
-  /** It begins with the stable version of its agent, whatever share `next` has. */
+  /** The task begins with the stable version of its agent. The share of `next` does not decide. */
   isStable?: boolean;
 };
 

@@ -12,7 +12,7 @@ export type AgentWrite = TenantSchemas['AgentWrite'];
 /** The largest page that the API allows. */
 const PAGE = 100;
 
-/** An agent, and its tag: a write names with it the version that it changes. */
+/** An agent and its ETag. A write sends the ETag, so that it changes this version only. */
 export const agentQuery = (name: string) =>
   queryOptions({
     queryKey: ['agents', name],

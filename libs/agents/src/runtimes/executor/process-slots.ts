@@ -99,7 +99,7 @@ export class ProcessSlots {
     next?.grant(this.grant(next.tenantId));
   }
 
-  /** Ends one process for each turn that waits: one without turns at once, otherwise one after its turns. */
+  /** Ends one process for each waiting turn. An idle process ends at once, another one after its turns. */
   private makeRoom(): void {
     const holding = [...this.taken].filter((taken): taken is Held => taken.holder !== undefined);
     const ending = holding.filter(({ holder }) => !holder.isOpen);

@@ -102,7 +102,7 @@ export interface Compensating {
   error: StepFailure;
   /** The steps to compensate, the last one first. */
   steps: number[];
-  /** The code has not thrown: its task was canceled, and this one undoes the steps of it. It ends when they are undone. */
+  /** Set if this task undoes the steps of a canceled task. The code has not thrown. The turn ends when the steps are undone. */
   canceled?: true | undefined;
   /** Steps of a canceled task that can be undone and have not ended: the code may look whether their effects are there. */
   unknown?: number[] | undefined;

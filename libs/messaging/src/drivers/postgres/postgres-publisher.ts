@@ -19,9 +19,8 @@ interface QueuedNotification extends Notification {
 }
 
 /**
- * Sends notifications in the order they came: one statement at a time, each with everything that came while
- * the one before was under way (a commit with NOTIFY takes a lock on the whole database, so few are better
- * than many).
+ * Sends notifications in their order, one statement at a time. A statement has all notifications that came during the one before: a
+ * commit with NOTIFY takes a lock on the whole database.
  */
 export class PostgresPublisher {
   private waiting: QueuedNotification[] = [];

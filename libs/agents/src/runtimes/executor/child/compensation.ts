@@ -187,7 +187,7 @@ export class Compensation {
       }
       const { name, result, compensate, backoff = DEFAULT_BACKOFF_MS } = step;
       const undo = async (call: StepCall): Promise<void> => void (await compensate(valueOf(result), call));
-      // It waits in its place, so it must not wait for long.
+      // Compensations run one after the other, so a pause of one delays the others.
       const options = {
         timeout: COMPENSATION_MS,
         backoff: Math.min(milliseconds(backoff), DEFAULT_BACKOFF_MS),

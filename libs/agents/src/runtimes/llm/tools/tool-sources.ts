@@ -97,7 +97,7 @@ export interface ToolCallContext {
   signal: AbortSignal;
   /** What any attempt has stored of the call. */
   kept?: RemoteCall | undefined;
-  /** Stores it. It is durable when this resolves. Unset: the call must end in this attempt. */
+  /** Stores the call. Resolves when it is durable. Unset: the call must end in this attempt. */
   keep?: (call: RemoteCall) => Promise<void>;
   /** Tells the callers of the task how the call goes. */
   report?: (text: string) => void;

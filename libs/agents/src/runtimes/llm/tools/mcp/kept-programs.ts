@@ -109,7 +109,7 @@ export class KeptPrograms<P extends KeepableProgram = KeepableProgram> {
     }
     const ended = leaves && this.end(leaves, 'room');
     const onEnd = (): void => {
-      // The turn that uses it sees that itself.
+      // While a turn uses the program, the turn notices its end.
       if (!kept.inUse) void this.end(kept, 'lost');
     };
     const kept: KeptProgram<P> = { ...wanted, program: start(onEnd), inUse: true };
@@ -136,7 +136,7 @@ export class KeptPrograms<P extends KeepableProgram = KeepableProgram> {
 
   private end(kept: KeptProgram<P>, reason: EndReason): Promise<void> {
     clearTimeout(kept.timer);
-    // A shutdown has ended it before its turn.
+    // It was ended before, by a shutdown.
     if (this.kept.get(kept.key) !== kept) return Promise.resolve();
     this.kept.delete(kept.key);
     this.report();
