@@ -22,7 +22,7 @@ let places: Places;
 let stack: Stack;
 let client: Client;
 let tenant: TestTenant;
-const MOST_EVENTS = 5;
+const MAX_EVENTS = 5;
 /** Its agents may say little. */
 let limited: TestTenant;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await client.connect();
   await client.query(`SET baton.tenant = 'system'`);
   [tenant, limited] = await Promise.all([stack.createTenant(), stack.createTenant()]);
-  const limits = ['--event-bytes', '2500', '--events-per-run', String(MOST_EVENTS)];
+  const limits = ['--event-bytes', '2500', '--events-per-run', String(MAX_EVENTS)];
   await stack.baton('tenants', 'limits', limited.slug, ...limits);
   await Promise.all([tenant, limited].flatMap((each) => ROWS.map(([, row]) => create(each, row))));
 });
@@ -217,7 +217,7 @@ describe('a limit of the tenant', () => {
     const text = `SELECT count(*)::int AS chunks FROM ${LOG} e JOIN runs r USING (task_id, attempt)
       WHERE task_id = (SELECT max(id::text)::uuid FROM tasks) AND payload::jsonb ? 'artifactUpdate'`;
     const chunks = async () => (await client.query<{ chunks: number }>(text)).rows[0]!.chunks;
-    while ((await chunks()) < Math.min(sent - 1, MOST_EVENTS)) await delay(20);
+    while ((await chunks()) < Math.min(sent - 1, MAX_EVENTS)) await delay(20);
   };
 
   it.each(over(ROWS.map(([name, row]) => [name, row, row.large])))(
@@ -243,7 +243,7 @@ describe('a limit of the tenant', () => {
       );
       const log = await readLog(client, id as string);
       const said = log.filter(({ attempt }) => attempt === lastAttempt(log));
-      expect(said.filter(({ payload }) => payload.artifactUpdate)).toHaveLength(MOST_EVENTS);
+      expect(said.filter(({ payload }) => payload.artifactUpdate)).toHaveLength(MAX_EVENTS);
       expect(defectsOf(log)).toEqual([]);
     },
   );

@@ -20,7 +20,7 @@ interface Tokens {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
-  /** Those that the provider has written into its cache. */
+  /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens?: number | undefined;
 }
 

@@ -135,7 +135,7 @@ export class PostgresClient extends Client {
     return undefined;
   }
 
-  /** One timer for all statements: to set one for each would cost more than this. */
+  /** One timer for all statements is cheaper than one for each. */
   private checkAnswer(answerMs: number): void {
     const { since } = this;
     if (this.leaving || !this._getActiveQuery()) {

@@ -32,7 +32,7 @@ const MAX_AGE_MS = 3_600_000;
 /** A stream that lasts longer than this ends, and its caller resumes it. */
 const MAX_AGE_GRACE_MS = 600_000;
 
-/** Above this size of what one connection holds, it gets no new calls. */
+/** A connection that holds more than this gets no new calls. */
 const SESSION_MEGABYTES = 32;
 
 /** What a compressed message may unpack to. A few kilobytes can stand for megabytes, so this much memory counts from the beginning. */

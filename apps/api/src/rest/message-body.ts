@@ -1,7 +1,7 @@
 import { type Message, ProtocolError, Role, V1_0_CODEC } from '@baton/a2a';
 
-/** Such a message is kept for as long as the thing that has it. */
-const MOST_BYTES = 65_536;
+/** Maximum size. The message is stored with its schedule or task, as long as that exists. */
+const MAX_BYTES = 65_536;
 
 /** Reads a message of A2A 1.0. Baton sets role and ids. */
 export function decodeMessageBody(
@@ -18,10 +18,10 @@ export function decodeMessageBody(
     if (id in said)
       throw ProtocolError.invalidParams(`message.${id}`, 'is made by Baton for each task: leave it out');
   }
-  if (Buffer.byteLength(JSON.stringify(said)) > MOST_BYTES) {
+  if (Buffer.byteLength(JSON.stringify(said)) > MAX_BYTES) {
     throw ProtocolError.invalidParams(
       text === undefined ? 'message' : 'text',
-      `is larger than ${MOST_BYTES} bytes: name large content by its URL`,
+      `is larger than ${MAX_BYTES} bytes: name large content by its URL`,
     );
   }
   const whole = { role: 'ROLE_USER', ...said, messageId: 'made-by-baton' };

@@ -18,7 +18,7 @@ export interface StreamOutput {
   flush(): void;
   /** @param onTaken called when the reader has taken it */
   write(bytes: Buffer, onTaken: () => void): void;
-  /** The stream ends early, and this tells the reader why. @returns the record that says it, if one does */
+  /** Gives the reader the reason why the stream ends early. @returns the record with the reason, if the protocol has one */
   explain(reason: string): RecordData | undefined;
   /** Nothing follows. Goes out with the last bytes, if they are written in the same turn of the event loop. */
   end(): void;

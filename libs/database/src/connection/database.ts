@@ -254,7 +254,7 @@ export class Database {
     for (let connections = 1; connections <= MAX_FLUSHES; connections++) {
       if (connections > 1)
         await delay(Math.random() * (performance.now() - begun), undefined, { ref: false });
-      // All of them at once, so that each is on a connection of its own. Those that have planned them answer fast.
+      // All at once, so that each call has a connection of its own. A connection that has the plans answers fast.
       await Promise.all(
         Array.from({ length: connections }, () => this.tenantQueries(NO_TENANT, calls, 'generic')),
       );

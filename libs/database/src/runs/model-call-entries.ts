@@ -71,7 +71,7 @@ export interface ModelCallRecord {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
-  /** Those that the provider has written into its cache. */
+  /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens: number;
   /** Names of the tools that the answer asks for, at most 20. */
   tools: string[];

@@ -22,7 +22,7 @@ interface EagerRead {
   runId: string;
   workerId: string;
   /** How long its lease must last. */
-  leastMs: number;
+  minLeaseMs: number;
 }
 
 interface EagerRunRow extends ClaimedRunRow {
@@ -34,7 +34,7 @@ const ITEM = {
   tenant_id: ['uuid', ({ tenantId }) => tenantId],
   run_id: ['uuid', ({ runId }) => runId],
   worker_id: ['text', ({ workerId }) => workerId],
-  least_ms: ['int', ({ leastMs }) => leastMs],
+  least_ms: ['int', ({ minLeaseMs }) => minLeaseMs],
 } satisfies Inputs<EagerRead>;
 
 /** The task of a run that was claimed for this worker at acceptance, if the run has not begun and its lease lasts. Writes nothing. */
@@ -80,7 +80,7 @@ export const EAGER_READS: BatchOperation<EagerRead, Claimed> = {
 
 /**
  * A run that was claimed for this worker at acceptance (`NewTask.claimFor`), in the form of `claimRun`.
- * @param leastMs how long its lease must last, in milliseconds
+ * @param minLeaseMs how long its lease must last, in milliseconds
  * @returns undefined: it is over, was canceled, has begun, or its lease ends sooner
  */
 export async function readEagerRun(
@@ -88,9 +88,9 @@ export async function readEagerRun(
   tenantId: string,
   runId: string,
   workerId: string,
-  leastMs: number,
+  minLeaseMs: number,
 ): Promise<ClaimedRun | undefined> {
   if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
-  const claimed = await on.batches.submit(EAGER_READS, { tenantId, runId, workerId, leastMs });
+  const claimed = await on.batches.submit(EAGER_READS, { tenantId, runId, workerId, minLeaseMs });
   return claimed && readClaimedRun(on, { tenantId, runId, workerId }, claimed);
 }

@@ -15,7 +15,7 @@ const COUNTS = {
 
 /** What a transaction has written. */
 export interface Kept {
-  /** It is one more of these. Such transactions of one tenant run one after the other, or the number is not exact. */
+  /** The kind of the new row, if it is counted. These transactions of a tenant run one after the other, so that the number is exact. */
   added?: keyof typeof COUNTS;
   /** How many bytes more there are; below 0 = fewer. */
   bytes?: number;

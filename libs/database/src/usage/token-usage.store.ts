@@ -169,7 +169,7 @@ export interface ModelCallTokens {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedInputTokens: number;
-  /** Those that the provider has written into its cache. */
+  /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens?: number;
 }
 

@@ -247,7 +247,7 @@ export interface UsageSums {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
-  /** Those that the provider has written into its cache. */
+  /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens: number;
   /** What tasks cost besides calls of models, in millionths of the currency: prices of agents, and what agents report. */
   agentMicros: number;

@@ -65,10 +65,10 @@ export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDe
     await this.running;
   }
 
-  private scheduleNext(leastMs = 0): void {
+  private scheduleNext(minMs = 0): void {
     const pauseMs = this.nextPauseMs();
     if (pauseMs !== undefined) {
-      this.timer = setTimeout(() => this.wake(), Math.max(pauseMs, leastMs)).unref();
+      this.timer = setTimeout(() => this.wake(), Math.max(pauseMs, minMs)).unref();
     }
   }
 

@@ -25,7 +25,7 @@ export class CancelOperation {
     const { tenantId, rules } = call;
     const taskId = await this.finder.idOf(call, request.id);
     const agentId = rules.taskScope === 'tenant' ? null : call.agent.id;
-    // The statement that cancels knows one agent or all.
+    // The statement that cancels compares with one agent, or with none. It cannot check a list of agents.
     if (call.agents && agentId === null) await this.finder.find(call, request.id, { artifacts: false });
     const metadata = rules.cancelMetadata === 'kept' ? withoutReserved(request.metadata) : undefined;
     const result = await this.turnEnds.cancel(tenantId, agentId, taskId, {

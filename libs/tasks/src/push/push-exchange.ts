@@ -53,7 +53,7 @@ function hider(
     ...proofs.flatMap(([, value]) => [value, ...value.split(/[ ,]/)]),
   ]
     .filter((text) => text.length >= SHORTEST)
-    // The longest first, so that no rest of one stays.
+    // The longest first: a secret may contain a shorter one.
     .sort((a, b) => b.length - a.length);
   return (text) =>
     texts.reduce((left, secret) => left.replaceAll(secret, HIDDEN), text.slice(0, MAX_SEARCHED));

@@ -57,9 +57,9 @@ export class PinnedAgents {
 
   /** Undefined: the task begins now, or nothing is known. */
   private async begunWith(run: ClaimedRun, agent: Agent): Promise<RunVersion | undefined> {
-    // Steps are undone by the code that has made them.
+    // The version that has made the steps also undoes them.
     const undone = undoneBy(run.snapshot.task);
-    // With labels it was decided when the task was accepted.
+    // An agent with labels got its version when the task was accepted.
     if (!undone && !agent.labels && run.attempt === 1 && run.runId === run.taskId) return undefined;
     return this.runs.begunWith(run.tenantId, undone ?? run.taskId);
   }

@@ -227,9 +227,9 @@ export class RunExecutor {
 
   /** Undefined: the run was canceled, or its ids came too late and the sweeper queues it. */
   private readEager({ tenantId, runId }: EagerRun): Promise<ClaimedRun | undefined> {
-    const leastMs = this.environment.leaseMs / 2;
+    const minLeaseMs = this.environment.leaseMs / 2;
     return this.retryUntilCutOff(() =>
-      this.runs.readEagerRun(tenantId, runId, this.active.workerId, leastMs),
+      this.runs.readEagerRun(tenantId, runId, this.active.workerId, minLeaseMs),
     );
   }
 

@@ -14,7 +14,7 @@ const RUN_STATES: Readonly<Record<RunRecord['state'], SpanState>> = {
 export const turnId = (runId: string): string => `turn ${runId}`;
 export const attemptId = (runId: string, attempt: number): string => `attempt ${runId} ${attempt}`;
 
-/** An attempt as far as its end is known apart from that of its run. */
+/** An attempt. It has an `end` if it did not end with its run. */
 interface RunAttempt {
   number: number;
   startedAt: Date;

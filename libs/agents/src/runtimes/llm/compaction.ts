@@ -29,7 +29,7 @@ const LEAST_WINDOW = 1_000;
 /** Characters of the agent's own instructions that the summary may see. */
 const MAX_INSTRUCTIONS = 4_000;
 /** A provider that counts fewer tokens than one for this many characters does not count all: some servers report none. */
-const MOST_CHARACTERS_OF_TOKEN = 8;
+const MAX_CHARACTERS_OF_TOKEN = 8;
 /** Characters that `estimateInput` counts as one token. */
 const ESTIMATED_CHARACTERS = 4;
 
@@ -148,7 +148,7 @@ export class Compaction {
       const added = { ...request, messages: request.messages.slice(answer + 1), tools: [] };
       const addedCharacters = estimateInput({ ...config, prompt: '' }, added) * ESTIMATED_CHARACTERS;
       const known = tokensOf(last.usage);
-      if (known > (characters - addedCharacters) / MOST_CHARACTERS_OF_TOKEN) {
+      if (known > (characters - addedCharacters) / MAX_CHARACTERS_OF_TOKEN) {
         this.charactersOfToken = Math.min(CHARACTERS_OF_TOKEN, (characters - addedCharacters) / known);
         return known + addedCharacters / this.charactersOfToken;
       }

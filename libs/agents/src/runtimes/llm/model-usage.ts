@@ -6,7 +6,7 @@ export interface ModelUsage extends TokenCount {
   reasoningTokens: number;
   /** Input tokens that came from the provider's cache. */
   cachedInputTokens: number;
-  /** Those that the provider has written into its cache. Unset: none. */
+  /** Input tokens that the provider has written into its cache. Unset: none. */
   cacheWriteTokens?: number;
   /** The provider did not report all numbers. */
   estimated?: true;

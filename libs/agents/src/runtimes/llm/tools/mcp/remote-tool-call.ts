@@ -25,7 +25,7 @@ const RETRY_MS = 30_000;
 const MAX_UNREACHABLE_MS = 60 * 60_000;
 /** A task that works on after its time is given up this much later. */
 const AFTER_TTL_MS = 60_000;
-/** A task without a time of its own is given up after this one. */
+/** A task without a `ttl` is given up after this time. */
 const MAX_TASK_MS = 30 * 24 * 60 * 60_000;
 /** A cancel is one request, which no caller waits for. */
 const CANCEL_MS = 2_000;
