@@ -1,5 +1,6 @@
 import { serializePayload, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
 import { type ClaimedRun, DeadLetterStore } from '../index.js';
 import {
   countByState,
@@ -19,6 +20,8 @@ import {
 
 const { TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } = TaskState;
 const LEASE_MS = 30_000;
+/** The policy of a run that is tried once. */
+const ONCE = { maxAttempts: 1, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
 
 let stores: Stores;
 beforeEach(async () => {
@@ -366,9 +369,33 @@ describe('leases', () => {
     expect(event?.payload).toEqual(failed?.event.payload);
   });
 
+  it('one that is extended while the sweep looks at it does not fail its run', async () => {
+    const run = await startTask(stores, { ...newTask(), retry: ONCE });
+    await expire(run.runId);
+    const { at } = await stores.runs.findWork(60_000);
+    // Each statement waits for this lock when it reads its first run. It has its snapshot then.
+    await sql(
+      stores,
+      `CREATE POLICY slow ON runs AS RESTRICTIVE USING ((SELECT count(*) FROM pg_advisory_xact_lock_shared(4711)) > 0)`,
+    );
+    const worker = new Client({ connectionString: stores.url });
+    await worker.connect();
+    try {
+      await worker.query(`BEGIN; SET LOCAL baton.tenant = 'system'; SELECT pg_advisory_xact_lock(4711)`);
+      const failed = stores.runs.failPoisoned(10, at, crashText);
+      const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
+      while ((await sql(stores, waits)).length === 0);
+      await worker.query(`UPDATE runs SET lease_expires_at = now() + interval '1 minute'`);
+      await worker.query('COMMIT');
+      expect(await failed).toEqual([]);
+      expect(await countByState(stores)).toMatchObject({ running: 1 });
+    } finally {
+      await worker.end();
+    }
+  });
+
   it('the policy with which a run was accepted says how often it is tried', async () => {
-    const once = { maxAttempts: 1, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
-    const run = await startTask(stores, { ...newTask(), retry: once });
+    const run = await startTask(stores, { ...newTask(), retry: ONCE });
     await expire(run.runId);
     expect(await reclaim()).toEqual([]);
     expect(await failPoisoned()).toMatchObject([{ runId: run.runId, attempt: 1 }]);
