@@ -22,7 +22,7 @@ describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
     writeFileSync(join(agents, 'broken/agent.yaml'), 'name: B\ndescription: Breaks.\nruntime: executor\n');
     writeFileSync(join(agents, 'broken/index.mjs'), '\n\nthrow new Error("no key");\n');
     const env = { BATON_AGENTS_DIR: agents, WITNESS_FILE, EXECUTOR_WRITE: folder };
-    stack = await Stack.start({ driver, apis: 2, workers: 2, env });
+    stack = await Stack.start({ driver, apis: 2, env });
     ({ token } = await stack.createTenant());
   });
   afterAll(async () => {

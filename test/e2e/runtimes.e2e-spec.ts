@@ -34,7 +34,7 @@ beforeAll(async () => {
     BATON_AGENTS_DIR: join(__dirname, '../agents'),
     HOLD_FILE: places.holdFile,
   };
-  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env });
+  stack = await Stack.start({ driver: DRIVERS[0]!, env });
   client = new Client({ connectionString: stack.database.url });
   await client.connect();
   await client.query(`SET baton.tenant = 'system'`);
@@ -183,7 +183,7 @@ describe('when its worker is killed', () => {
     }
     await stack.killWorkers();
     places.release();
-    await Promise.all([stack.addWorker(), stack.addWorker()]);
+    await stack.addWorker();
   });
 
   it.each(having('stream'))(

@@ -51,7 +51,7 @@ export class LocalRun {
       // Also for the processes that it starts.
       env: {
         ...process.env,
-        NODE_OPTIONS: OPTIMIZE_LATER.join(' '),
+        NODE_OPTIONS: OPTIMIZE_LATER.map((option) => JSON.stringify(option)).join(' '),
         DATABASE_URL: '',
         REDIS_URL: '',
         ...ownPorts(),
