@@ -54,6 +54,8 @@ export interface CallContext {
   buildCard?: (agent: Agent) => Promise<AgentCard>;
   /** Unset: what the call reads is bounded for itself alone. */
   memory?: ReadMemory;
+  /** Called when the message of a send is stored. Its memory is free then, and the call may go on for hours. */
+  onStored?: () => void;
 }
 
 /**

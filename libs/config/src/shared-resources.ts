@@ -107,11 +107,22 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     name: 'memory of an API for bodies',
     settings: ['bodyTotalBytes', 'bodyLimitBytes', 'smallBodyLimitBytes', 'requestTimeoutMs'],
     limits: ['bodyBytes'],
-    constants: {},
+    constants: {
+      HOLDER_SHARE: 'apps/api/src/http/unstored-bodies.ts',
+      TOTAL_SHARE: 'apps/api/src/http/unstored-bodies.ts',
+    },
     share: 'A tenant, or an address of guests, has a tenth, or one body of the maximum size.',
-    exceeded: 'The slowest body ends, or the new one gets 503 (over gRPC `UNAVAILABLE`).',
+    details:
+      'Of messages that are not stored yet it has {HOLDER_SHARE}, or one message. All tenants together have {TOTAL_SHARE}.',
+    exceeded:
+      'The slowest body ends, or the new one gets 503 (over gRPC `UNAVAILABLE`). A complete body waits, unparsed, until ' +
+      'earlier messages are stored.',
     metrics: ['baton_limit_exceeded_total'],
-    tests: ['apps/api/src/http/body-memory-pool.spec.ts', 'apps/api/src/http/hostile-bodies.spec.ts'],
+    tests: [
+      'apps/api/src/http/body-memory-pool.spec.ts',
+      'apps/api/src/http/unstored-bodies.spec.ts',
+      'apps/api/src/http/hostile-bodies.spec.ts',
+    ],
   },
   {
     name: 'memory of an API for large tasks',

@@ -17,6 +17,7 @@ import type { HostCaller } from '../access/access.guard.js';
 import { RequestRates } from '../access/request-rates.js';
 import type { ReadLease } from '../http/read-lease.js';
 import { ReadMemoryPool } from '../http/read-memory-pool.js';
+import { UnstoredBodies } from '../http/unstored-bodies.js';
 import { type CallRequest, type Exchange, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
 import {
@@ -70,6 +71,7 @@ export class CallResolver {
   constructor(
     private readonly agents: AgentFinder,
     private readonly memory: ReadMemoryPool,
+    private readonly unstored: UnstoredBodies,
     private readonly limits: LimitsService,
     private readonly rates: RequestRates,
     private readonly cards: AgentCards,
@@ -133,6 +135,7 @@ export class CallResolver {
           buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),
         }),
         memory: this.memory.leaseFor(exchange, access),
+        onStored: () => this.unstored.release(request),
       },
     };
   }

@@ -15,6 +15,7 @@ import type { ConnectionLimit } from '../http/connection-limit.js';
 import type { BodyLease } from '../http/body-lease.js';
 import type { BodyMemoryPool } from '../http/body-memory-pool.js';
 import type { LoopTurns } from '../http/loop-turns.js';
+import type { UnstoredBodies } from '../http/unstored-bodies.js';
 import type { Failures } from '../http/failures.js';
 import { logContextOf, requestRecorder } from '../http/requests.js';
 import { InFlightRequests } from '../http/in-flight-requests.js';
@@ -40,6 +41,8 @@ export interface GrpcExchange {
   memory?: BodyLease;
   /** The whole message has arrived. */
   received(): void;
+  /** Its message is being handled: until then it is given up when the caller leaves. */
+  isHandled?: boolean;
 }
 
 /** What the gRPC port has in common with that of HTTP. */
@@ -51,6 +54,7 @@ export interface Shared {
   failures: Failures;
   limits: LimitsService;
   bodyMemory: BodyMemoryPool;
+  unstored: UnstoredBodies;
   turns: LoopTurns;
   connections: ConnectionLimit;
   guard: AccessGuard;
@@ -131,7 +135,16 @@ export class GrpcHandler {
 
   /** Resolves when the complete message may be decoded. */
   async turnFor(exchange: GrpcExchange | undefined): Promise<void> {
-    if (exchange?.memory) await this.shared.turns.take(exchange.memory.holder, exchange.memory.bytes);
+    if (!exchange?.memory) return;
+    const { request, reply, memory } = exchange;
+    const { turns, unstored } = this.shared;
+    await unstored.hold(request, memory.holder, memory.bytes);
+    const giveUp = (): void => {
+      if (!exchange.isHandled) unstored.release(request);
+    };
+    if (reply.raw.destroyed) giveUp();
+    else reply.raw.once('close', giveUp);
+    await turns.take(memory.holder, memory.bytes);
   }
 
   /**
@@ -157,7 +170,8 @@ export class GrpcHandler {
   ): Promise<void> {
     const { codec, method } = rpc;
     const { request, reply } = exchange;
-    const { calls } = this.shared;
+    const { calls, unstored } = this.shared;
+    exchange.isHandled = true;
     const profile = PROFILES.spec;
     const hasSequences = String(request.headers['a2a-extensions']).includes(RESUME_EXTENSION.uri);
     const encode: Encode = (json, sequence) =>
@@ -174,6 +188,8 @@ export class GrpcHandler {
       await calls.answer({ profile, codec, call, pathAgent, params }, exchange, answer);
     } catch (error) {
       calls.fail(error, exchange, answer);
+    } finally {
+      unstored.release(request);
     }
   }
 

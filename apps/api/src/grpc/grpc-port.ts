@@ -7,6 +7,7 @@ import { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { CallHandler } from '../core/call-handler.js';
 import { ConnectionLimit } from '../http/connection-limit.js';
 import { BodyMemoryPool } from '../http/body-memory-pool.js';
+import { UnstoredBodies } from '../http/unstored-bodies.js';
 import { LoopTurns } from '../http/loop-turns.js';
 import { Failures } from '../http/failures.js';
 import { InFlightRequests } from '../http/in-flight-requests.js';
@@ -25,6 +26,7 @@ export class GrpcPort implements OnApplicationShutdown {
     readonly failures: Failures,
     readonly limits: LimitsService,
     readonly bodyMemory: BodyMemoryPool,
+    readonly unstored: UnstoredBodies,
     readonly turns: LoopTurns,
     readonly connections: ConnectionLimit,
     readonly guard: AccessGuard,

@@ -57,6 +57,7 @@ describe('A2A 1.0 over gRPC', () => {
       requestId: expect.any(String) as string,
       address: expect.any(String) as string,
       memory: expect.anything() as object,
+      onStored: expect.any(Function) as () => void,
     });
     expect(first!.context).toMatchObject({ profile: 'spec', version: '1.0', agent: { slug: 'echo' } });
   });

@@ -124,6 +124,8 @@ class HttpJsonHandler {
       await this.calls.answer({ profile, codec, call, pathAgent: agent, params }, exchange, writer);
     } catch (error) {
       this.calls.fail(error, exchange, answer);
+    } finally {
+      this.bodies.release(request);
     }
   }
 

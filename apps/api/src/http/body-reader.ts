@@ -10,10 +10,11 @@ import { BodyMemoryPool } from './body-memory-pool.js';
 import { Chunks } from './chunks.js';
 import { fineBodies } from './fine-bodies.js';
 import { holderOf } from './holder-of.js';
-import { LoopTurns } from './loop-turns.js';
+import { LoopTurns, SMALL_WORK_BYTES } from './loop-turns.js';
 import { isFine } from './paced-request.js';
 import { assertPlainText } from './plain-text.js';
 import { CallerLeft } from './caller-left.js';
+import { UnstoredBodies } from './unstored-bodies.js';
 
 /** Media types of JSON-RPC requests. */
 export const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
@@ -30,10 +31,12 @@ export class BodyReader {
     private readonly environment: Environment,
     private readonly memory: BodyMemoryPool,
     private readonly turns: LoopTurns,
+    private readonly unstored: UnstoredBodies,
   ) {}
 
   /**
-   * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
+   * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant. `release` must follow,
+   * also if it throws.
    * @param size which limit of the installation applies; `operator`: the limit of small bodies, and no limit of a tenant
    * @param mediaTypes the accepted media types
    * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, `overloaded` if there is no memory for it, or `parse`
@@ -56,7 +59,11 @@ export class BodyReader {
       isOfTenant ? { bytes: bodyBytes, ms, name: 'bodyBytes' } : { bytes, ms },
       {
         leaseFor: (onRefused) => this.memory.lease(holder, onRefused),
-        turnFor: (length) => this.turns.take(holder, length),
+        turnFor: async (length) => {
+          await this.unstored.hold(request, holder, length);
+          await this.turns.take(holder, length);
+        },
+        onUnused: () => this.unstored.release(request),
         beginFine: () => fineBodies.begin(holder),
       },
     );
@@ -64,16 +71,34 @@ export class BodyReader {
     return body.toString('utf8');
   }
 
+  /** What the body of a request has said is stored, or will not be. */
+  release(request: FastifyRequest): void {
+    this.unstored.release(request);
+  }
+
   /** The parsed body of a request to the REST API. */
-  async json(request: FastifyRequest, mediaTypes = ['application/json']): Promise<unknown> {
-    return parseJsonBody(await this.text(request, 'small', mediaTypes));
+  json(request: FastifyRequest, mediaTypes = ['application/json']): Promise<unknown> {
+    return this.parsed(request, 'small', mediaTypes);
   }
 
   /** The parsed body of an operator's request. Throws `invalid-params` also for a text that Postgres cannot store. */
   async ofOperator(request: FastifyRequest): Promise<unknown> {
-    const body = parseJsonBody(await this.text(request, 'operator', ['application/json']));
+    const body = await this.parsed(request, 'operator', ['application/json']);
     assertPlainText(body, '');
     return body;
+  }
+
+  /** A small body is not counted until it is stored. */
+  private async parsed(
+    request: FastifyRequest,
+    size: 'small' | 'operator',
+    mediaTypes: readonly string[],
+  ): Promise<unknown> {
+    try {
+      return parseJsonBody(await this.text(request, size, mediaTypes));
+    } finally {
+      this.release(request);
+    }
   }
 }
 
@@ -91,6 +116,7 @@ interface BodyLimit {
  *   dropped after the answer (`LingeringResponse`).
  * @param leaseFor makes the lease that counts its bytes until its turn has come; a refusal ends the reading
  * @param turnFor resolves when the complete body may be parsed
+ * @param onUnused its turn has come too late: the body was refused, or its caller has left
  * @param beginFine counts a body in small chunks, unless there are too many
  * @throws CallerLeft if the connection breaks before the end
  */
@@ -100,10 +126,12 @@ function readBody(
   {
     leaseFor,
     turnFor,
+    onUnused,
     beginFine,
   }: {
     leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease;
     turnFor: (length: number) => Promise<void>;
+    onUnused: () => void;
     beginFine: () => (() => void) | undefined;
   },
 ): Promise<Buffer> {
@@ -115,6 +143,7 @@ function readBody(
     const lease = leaseFor((refusal) => finish(() => reject(refusal)));
     let endFine: (() => void) | undefined;
     let hasEnded = false;
+    let isOver = false;
     const stop = (): void => {
       if (!hasEnded) endFine?.();
       hasEnded = true;
@@ -122,6 +151,7 @@ function readBody(
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
     };
     const finish = (outcome: () => void): void => {
+      isOver = true;
       stop();
       lease.end();
       outcome();
@@ -133,10 +163,15 @@ function readBody(
     };
     const onEnd = (): void => {
       stop();
-      void turnFor(body.length).then(() => finish(() => resolve(body.whole())));
+      void turnFor(body.length).then(() => {
+        const hasLeft = body.length > SMALL_WORK_BYTES && request.socket.destroyed;
+        if (isOver || hasLeft) onUnused();
+        if (hasLeft) onGone();
+        else finish(() => resolve(body.whole()));
+      });
     };
     const onGone = (): void =>
-      finish(() => reject(new CallerLeft('the request was not received completely')));
+      finish(() => reject(new CallerLeft('the caller has disconnected before its request was handled')));
     request.on('end', onEnd).on('error', onGone).on('close', onGone);
     request.on('data', (chunk: Buffer) => {
       body.add(chunk);

@@ -10,6 +10,7 @@ import { ErrorFilter } from './error-filter.js';
 import { Failures } from './failures.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory-pool.js';
+import { UnstoredBodies } from './unstored-bodies.js';
 import { ManagementPort } from '../management/management-port.js';
 import { InFlightRequests } from './in-flight-requests.js';
 
@@ -28,6 +29,7 @@ const SHARED = [
   PublicUrl,
   ReadMemoryPool,
   InFlightRequests,
+  UnstoredBodies,
 ];
 
 /** Shared by all endpoints: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */

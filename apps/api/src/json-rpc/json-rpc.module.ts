@@ -160,6 +160,8 @@ class RpcHandler {
       await this.answer({ envelope, profile, codec, pathAgent }, answer);
     } catch (error) {
       this.calls.fail(error, exchange, answer);
+    } finally {
+      this.bodies.release(request);
     }
   }
 

@@ -98,6 +98,8 @@ export class McpHandler {
       if (reply.raw.headersSent || error instanceof CallerLeft) return;
       const known = error instanceof EnvelopeError ? (error.id ?? undefined) : id;
       this.calls.fail(error, exchange, { error: (failure) => sendMcpError(http, reply, failure, known) });
+    } finally {
+      this.bodies.release(http);
     }
   }
 

@@ -42,7 +42,7 @@ export class SendOperations {
     const limit = this.limitWait(call, wait);
     try {
       const turn = await this.router.route(call, request, signal);
-      dropMessage(request);
+      dropMessage(call, request);
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
         const value = await this.finder.withHistory(call, turn.snapshot.task, historyLength);
@@ -116,7 +116,7 @@ export class SendOperations {
     signal: AbortSignal,
   ): Promise<Opening & { watch: TaskWatch }> {
     const { snapshot, watch } = await this.router.route(call, request, signal);
-    dropMessage(request);
+    dropMessage(call, request);
     const value = await this.finder.withHistory(call, snapshot.task, request.configuration?.historyLength);
     return {
       first: { sequence: snapshot.sequence, payload: { $case: 'task', value } },
@@ -128,8 +128,9 @@ export class SendOperations {
 }
 
 /** The message is stored. The call still has its request, and may wait for hours. */
-function dropMessage(request: SendMessageRequest): void {
+function dropMessage({ onStored }: CallContext, request: SendMessageRequest): void {
   request.message = undefined;
+  onStored?.();
 }
 
 /** The wait of a blocking caller. */
