@@ -147,6 +147,13 @@ function failTests(error: Error): () => void {
   return fail?.(error) ?? (() => undefined);
 }
 
+/** What a process says to the one that has started it. */
+interface Message {
+  type: string;
+  url?: string;
+  managementUrl?: string;
+}
+
 function ready(
   kind: string,
   child: ChildProcess,
@@ -162,10 +169,13 @@ function ready(
     const timer = setTimeout(() => fail('did not get ready'), timeoutMs);
     const ended = (): void => fail('ended');
     child.once('exit', ended);
-    child.once('message', ({ url = '', managementUrl = '' }: { url?: string; managementUrl?: string }) => {
+    // Notices for the terminal of `npm start` may come before.
+    const onMessage = ({ type, url = '', managementUrl = '' }: Message): void => {
+      if (type !== 'ready') return;
       clearTimeout(timer);
-      child.removeListener('exit', ended);
+      child.removeListener('exit', ended).removeListener('message', onMessage);
       resolve({ url, managementUrl });
-    });
+    };
+    child.on('message', onMessage);
   });
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Inputs, list, one, statement } from './statement.js';
 
 /** The name of a statement in the source. */
-const NAME = /(?:: Statement = \{\s*name: |\bstatement\(\s*)'([a-z0-9-]+)'/g;
+const NAME = /(?:: Statement = \{\s*name: |\bstatement\(\s*|\b(?:note|forget): )'([a-z0-9-]+)'/g;
 
 interface Item {
   id: string;
