@@ -107,13 +107,10 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     name: 'memory of an API for bodies',
     settings: ['bodyTotalBytes', 'bodyLimitBytes', 'smallBodyLimitBytes', 'requestTimeoutMs'],
     limits: ['bodyBytes'],
-    constants: {
-      HOLDER_SHARE: 'apps/api/src/http/unstored-bodies.ts',
-      TOTAL_SHARE: 'apps/api/src/http/unstored-bodies.ts',
-    },
+    constants: {},
     share: 'A tenant, or an address of guests, has a tenth, or one body of the maximum size.',
     details:
-      'Of messages that are not stored yet it has {HOLDER_SHARE}, or one message. All tenants together have {TOTAL_SHARE}.',
+      'Messages that are not stored yet take at most a sixteenth of it for a tenant, or one message, and half of it in total.',
     exceeded:
       'The slowest body ends, or the new one gets 503 (over gRPC `UNAVAILABLE`). A complete body waits, unparsed, until ' +
       'earlier messages are stored.',

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 
 /** The first bytes of each body do not count: small messages are never refused for large ones. */
-const FREE_BYTES = 16_384;
+export const FREE_BYTES = 16_384;
 
 /** `Retry-After` of a refused body. */
 const RETRY_AFTER_SECONDS = 5;

@@ -3,6 +3,7 @@ import { Environment } from '@baton/config';
 import { Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { BodyLease } from './body-lease.js';
+import { HolderBytes } from './holder-bytes.js';
 
 /** Part of the memory that one holder may have. */
 const SHARE = 0.1;
@@ -18,8 +19,7 @@ const SLOW_MS = 10_000;
 export class BodyMemoryPool {
   private readonly total: number;
   private readonly maxOfHolder: number;
-  private taken = 0;
-  private readonly byHolder = new Map<string, number>();
+  private readonly taken = new HolderBytes();
   private readonly leases = new Set<BodyLease>();
 
   constructor(
@@ -42,14 +42,14 @@ export class BodyMemoryPool {
 
   /** Bytes that all bodies under way take. */
   get takenBytes(): number {
-    return this.taken;
+    return this.taken.total;
   }
 
   /** For BodyLease alone. */
   take(lease: BodyLease, bytes: number): void {
     const { holder } = lease;
-    const ofHolder = (): number => (this.byHolder.get(holder) ?? 0) + bytes;
-    while (ofHolder() > this.maxOfHolder || this.taken + bytes > this.total) {
+    const ofHolder = (): number => this.taken.of(holder) + bytes;
+    while (ofHolder() > this.maxOfHolder || this.taken.total + bytes > this.total) {
       const rivals =
         ofHolder() > this.maxOfHolder
           ? [...this.leases].filter((each) => each.holder === holder)
@@ -59,21 +59,14 @@ export class BodyMemoryPool {
       victim.refuse();
       if (victim === lease) return;
     }
-    this.add(holder, bytes);
+    this.taken.add(holder, bytes);
     lease.bytes += bytes;
   }
 
   /** For BodyLease alone. */
   give(lease: BodyLease): void {
     if (!this.leases.delete(lease)) return;
-    this.add(lease.holder, -lease.bytes);
-  }
-
-  private add(holder: string, bytes: number): void {
-    this.taken += bytes;
-    const left = (this.byHolder.get(holder) ?? 0) + bytes;
-    if (left > 0) this.byHolder.set(holder, left);
-    else this.byHolder.delete(holder);
+    this.taken.add(lease.holder, -lease.bytes);
   }
 }
 

@@ -116,7 +116,7 @@ interface BodyLimit {
  *   dropped after the answer (`LingeringResponse`).
  * @param leaseFor makes the lease that counts its bytes until its turn has come; a refusal ends the reading
  * @param turnFor resolves when the complete body may be parsed
- * @param onUnused its turn has come too late: the body was refused, or its caller has left
+ * @param onUnused its turn has come after the body was refused
  * @param beginFine counts a body in small chunks, unless there are too many
  * @throws CallerLeft if the connection breaks before the end
  */
@@ -155,6 +155,8 @@ function readBody(
       stop();
       lease.end();
       outcome();
+      // A refused body may still wait for its turn.
+      body.clear();
     };
     const countIfFine = (): void => {
       if (hasEnded || endFine || !isFine(request)) return;
@@ -165,8 +167,8 @@ function readBody(
       stop();
       void turnFor(body.length).then(() => {
         const hasLeft = body.length > SMALL_WORK_BYTES && request.socket.destroyed;
-        if (isOver || hasLeft) onUnused();
-        if (hasLeft) onGone();
+        if (isOver) onUnused();
+        else if (hasLeft) onGone();
         else finish(() => resolve(body.whole()));
       });
     };

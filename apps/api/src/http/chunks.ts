@@ -20,6 +20,11 @@ export class Chunks {
     return Buffer.concat(this.parts);
   }
 
+  clear(): void {
+    this.parts.length = 0;
+    this.small = [];
+  }
+
   private join(): void {
     this.parts.push(Buffer.concat(this.small));
     this.small = [];

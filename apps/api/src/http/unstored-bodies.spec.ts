@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 import { McpCaller } from '../../../../test/support/mcp-client/mcp-caller.js';
+import type { BodyLease } from './body-lease.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
 import { UnstoredBodies } from './unstored-bodies.js';
 
@@ -128,6 +129,22 @@ describe('large messages of one tenant', () => {
     expect(unparsed()).toBe(0);
     for (const { fail } of begun) fail();
     await Promise.all(answers);
+  });
+
+  it('that are refused while they wait take no room when their turn comes', async () => {
+    const leases = jest.spyOn(api.app.get(BodyMemoryPool, { strict: false }), 'lease');
+    void rpc({ message });
+    await until(() => begun.length === 1);
+    const holds = jest.spyOn(api.app.get(UnstoredBodies, { strict: false }), 'hold');
+    const refused = rpc({ message });
+    await until(() => holds.mock.calls.length === 1);
+    // As a slow body is, when others need its memory.
+    (leases.mock.results[1]!.value as BodyLease).refuse();
+    expect(await refused).toMatch('too many large requests');
+    begun[0]!.fail();
+    void rpc({ message: { ...message, messageId: 'next' } });
+    await until(() => begun.length === 2);
+    expect(begun.map(({ id }) => id)).toEqual(['m', 'next']);
   });
 
   it('are dropped if their caller leaves while they wait', async () => {

@@ -1,8 +1,8 @@
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
+import { FREE_BYTES } from './body-lease.js';
+import { HolderBytes } from './holder-bytes.js';
 
-/** Smaller bodies do not count: small messages never wait for large ones. */
-const FREE_BYTES = 16_384;
 /** Part of `BODY_TOTAL_BYTES` for all holders. A parsed message takes several times its bytes. */
 const TOTAL_SHARE = 0.5;
 /** Part for one holder: as much as Postgres gets of one tenant at the same time. */
@@ -27,8 +27,7 @@ interface WaitingBody extends Body {
 export class UnstoredBodies {
   private readonly total: number;
   private readonly maxOfHolder: number;
-  private taken = 0;
-  private readonly byHolder = new Map<string, number>();
+  private readonly taken = new HolderBytes();
   private readonly held = new WeakMap<object, Body>();
   /** Oldest first. */
   private waiting: WaitingBody[] = [];
@@ -38,12 +37,15 @@ export class UnstoredBodies {
     this.maxOfHolder = bodyTotalBytes * HOLDER_SHARE;
   }
 
-  /** Resolves when the body of a request may be parsed. `release` must follow, whatever becomes of the request. */
+  /**
+   * Resolves when the body of a request may be parsed. `release` must follow, whatever becomes of the request. Small bodies never wait
+   * for large ones.
+   */
   async hold(request: object, holder: string, bytes: number): Promise<void> {
     if (bytes <= FREE_BYTES) return;
     const body = { holder, bytes };
     const isNext = !this.waiting.some((other) => other.holder === holder);
-    if (isNext && this.hasRoom(body)) this.count(holder, bytes);
+    if (isNext && this.hasRoom(body)) this.taken.add(holder, bytes);
     else await new Promise<void>((begin) => this.waiting.push({ ...body, begin }));
     this.held.set(request, body);
   }
@@ -53,14 +55,14 @@ export class UnstoredBodies {
     const body = this.held.get(request);
     if (!body) return;
     this.held.delete(request);
-    this.count(body.holder, -body.bytes);
+    this.taken.add(body.holder, -body.bytes);
     this.serve();
   }
 
   private hasRoom({ holder, bytes }: Body): boolean {
-    const ofHolder = this.byHolder.get(holder) ?? 0;
+    const [ofHolder, ofAll] = [this.taken.of(holder), this.taken.total];
     if (ofHolder > 0 && ofHolder + bytes > this.maxOfHolder) return false;
-    return this.taken === 0 || this.taken + bytes <= this.total;
+    return ofAll === 0 || ofAll + bytes <= this.total;
   }
 
   /** Those of one holder begin in their order. */
@@ -71,16 +73,9 @@ export class UnstoredBodies {
         full.add(body.holder);
         return true;
       }
-      this.count(body.holder, body.bytes);
+      this.taken.add(body.holder, body.bytes);
       body.begin();
       return false;
     });
-  }
-
-  private count(holder: string, bytes: number): void {
-    this.taken += bytes;
-    const left = (this.byHolder.get(holder) ?? 0) + bytes;
-    if (left > 0) this.byHolder.set(holder, left);
-    else this.byHolder.delete(holder);
   }
 }

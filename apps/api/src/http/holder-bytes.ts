@@ -1,0 +1,22 @@
+/** Bytes that holders take of a memory. */
+export class HolderBytes {
+  private sum = 0;
+  private readonly byHolder = new Map<string, number>();
+
+  /** Of all holders. */
+  get total(): number {
+    return this.sum;
+  }
+
+  of(holder: string): number {
+    return this.byHolder.get(holder) ?? 0;
+  }
+
+  /** @param bytes that the holder takes. Negative: it gives them back */
+  add(holder: string, bytes: number): void {
+    this.sum += bytes;
+    const left = this.of(holder) + bytes;
+    if (left > 0) this.byHolder.set(holder, left);
+    else this.byHolder.delete(holder);
+  }
+}
