@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { Target } from './client.mjs';
 import { NO_LIMITS } from './limits.mjs';
+import { readyOf } from './ready.mjs';
 import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
@@ -45,20 +46,17 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
   const children = [];
   let management;
   const pids = { postgres: postgres.process.pid, ...(redis && { redis: redis.process.pid }) };
-  const start = (kind, i) =>
-    new Promise((ready, failed) => {
-      const child = fork(`${root}/apps/${kind}/src/main.js`, {
-        env,
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      });
-      children.push(child);
-      pids[`${kind} ${i + 1}`] = child.pid;
-      child.once('message', ({ url, managementUrl }) => {
-        if (managementUrl) management ??= new URL(managementUrl);
-        ready(url);
-      });
-      child.once('exit', () => failed(new Error(`the ${kind} process ended`)));
+  const start = async (kind, i) => {
+    const child = fork(`${root}/apps/${kind}/src/main.js`, {
+      env,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
+    children.push(child);
+    pids[`${kind} ${i + 1}`] = child.pid;
+    const { url, managementUrl } = await readyOf(child, kind);
+    if (managementUrl) management ??= new URL(managementUrl);
+    return url;
+  };
   const several = (count, kind) => Promise.all(Array.from({ length: count }, (_, i) => start(kind, i)));
   const [urls] = await Promise.all([several(apis, 'api'), several(workers, 'worker')]);
   /** What the command line prints. */

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Target } from './client.mjs';
 import { connect, fillTenant, tenantsOf } from './fill.mjs';
 import { quantile } from './load.mjs';
+import { readyOf } from './ready.mjs';
 import { circumstances } from './report.mjs';
 import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
@@ -141,16 +142,13 @@ async function report(target, folder) {
 }
 
 /** A process of the last release; resolves with its URL when it is ready. */
-function start(app) {
+async function start(app) {
   const child = spawn(process.execPath, [join(released, `apps/${app}/src/main.js`)], {
     env,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   processes.push(child);
-  return new Promise((resolve, reject) => {
-    child.once('message', ({ url }) => resolve(url));
-    child.once('exit', (code) => reject(new Error(`The ${app} ended with ${code}`)));
-  });
+  return (await readyOf(child, app)).url;
 }
 
 /** One command of a build; what it printed, which is shown as well. */

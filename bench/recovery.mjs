@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { quantile } from './load.mjs';
+import { readyOf } from './ready.mjs';
 import { circumstances } from './report.mjs';
 import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
@@ -133,15 +134,13 @@ function environment(env) {
 }
 
 /** One process of Baton; resolves when it is ready. */
-function start(app, env) {
+async function start(app, env) {
   const child = spawn(process.execPath, [dist(`apps/${app}/src/main.js`)], {
     env: environment(env),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-  return new Promise((resolve, reject) => {
-    child.once('message', ({ url, managementUrl }) => resolve({ child, url, managementUrl }));
-    child.once('exit', (code) => reject(new Error(`The ${app} ended with ${code}`)));
-  });
+  const { url, managementUrl } = await readyOf(child, app);
+  return { child, url, managementUrl };
 }
 
 /** One command; what it printed. */

@@ -148,7 +148,7 @@ function failTests(error: Error): () => void {
 }
 
 /** What a process says to the one that has started it. */
-interface Message {
+interface ProcessMessage {
   type: string;
   url?: string;
   managementUrl?: string;
@@ -170,7 +170,7 @@ function ready(
     const ended = (): void => fail('ended');
     child.once('exit', ended);
     // Notices for the terminal of `npm start` may come before.
-    const onMessage = ({ type, url = '', managementUrl = '' }: Message): void => {
+    const onMessage = ({ type, url = '', managementUrl = '' }: ProcessMessage): void => {
       if (type !== 'ready') return;
       clearTimeout(timer);
       child.removeListener('exit', ended).removeListener('message', onMessage);
