@@ -103,7 +103,8 @@ const DELETE_TASK: Statement = {
 
 /**
  * Deletes the next events of the logs of deleted tasks, from the beginning of each log. With the last event it deletes
- * the task's runs. The first run and the later ones have an index each (`isRunOf`), and one condition for both would use neither. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
+ * the task's runs. The first run and the later ones have an index each (`isRunOf`), and one condition for both would use
+ * neither. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
  */
 const PURGE: Statement = {
   text: `
