@@ -17,6 +17,20 @@ import {
 import { PrismaClient } from '../generated/client.js';
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** Only the clock of the machine is wrong. */
+const REAL = [
+  'hrtime',
+  'nextTick',
+  'performance',
+  'queueMicrotask',
+  'setImmediate',
+  'clearImmediate',
+  'setInterval',
+  'clearInterval',
+  'setTimeout',
+  'clearTimeout',
+] as const;
 /** Behind the next change of the clocks in New York, and before it. */
 const LATER = new Date('2035-07-01T00:00:00.123Z');
 const SOON = new Date('2035-12-01T10:20:30.456Z');
@@ -42,7 +56,20 @@ async function asBefore<T>(zone: string, work: (catalog: CatalogClient) => Promi
   const pool = new Pool({ connectionString: test.url });
   pool.on('connect', (each) => void each.query(`SET baton.tenant = 'system'`));
   const before = new PrismaClient({ adapter: new PrismaPg(pool) });
-  jest.spyOn(catalog, 'prisma', 'get').mockReturnValue(before);
+  // Their Prisma wrote the times of new rows, and not Postgres.
+  const writing = before.$extends({
+    query: {
+      $allModels: {
+        create: ({ args, query }) =>
+          query({ ...args, data: { createdAt: new Date(), ...args.data } } as typeof args),
+        upsert: ({ args, query }) => {
+          const times = { createdAt: new Date(), updatedAt: new Date() };
+          return query({ ...args, create: { ...times, ...args.create } } as typeof args);
+        },
+      },
+    },
+  });
+  jest.spyOn(catalog, 'prisma', 'get').mockReturnValue(writing as unknown as PrismaClient);
   try {
     return await work(catalog);
   } finally {
@@ -130,6 +157,25 @@ describe.each(['America/New_York', 'Asia/Kolkata', 'UTC'])(
     });
   },
 );
+
+it('times are those of Postgres where the clock of the machine is two hours ahead', async () => {
+  const catalog = new CatalogClient(test.url);
+  const machine = jest.useFakeTimers({ now: Date.now() + 2 * HOUR_MS, doNotFake: [...REAL] });
+  try {
+    const { id: tenantId } = await new TenantStore(catalog).create('acme', PLATFORM_ACTOR);
+    const token = { tenantId, ...RIGHTS, expiresAt: SOON, ...secret() };
+    await new TokenStore(catalog).create(token, PLATFORM_ACTOR);
+    const operator = { name: 'op', role: 'full', expiresAt: SOON, ...secret() } as const;
+    await new OperatorTokenStore(catalog).create(operator, OPERATOR_ACTOR);
+    await new SecretStore(catalog).put({ tenantId, name: 'key' }, SEALED, undefined, [], PLATFORM_ACTOR);
+  } finally {
+    machine.useRealTimers();
+    await catalog.close();
+  }
+  const moments = Object.entries(await times()).filter(([name]) => !name.endsWith('expires_at'));
+  expect(moments.filter(([, all]) => !all.every((at) => at === null || isNow(at)))).toEqual([]);
+  expect((await inspectDatabase(test.url, undefined)).shiftedTimes).toMatchObject({ count: 0 });
+});
 
 it('a token without a record is left as it is, and the doctor counts it', async () => {
   await asBefore('America/New_York', async (catalog) => {
