@@ -31,6 +31,15 @@ const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
     sentence: 'Postgres cannot write, because its disk is full: make room, or enlarge the disk.',
   },
   {
+    codes: ['53200'],
+    sentence: 'Postgres has too little memory: give it more, or lower its work_mem or shared_buffers.',
+  },
+  {
+    codes: ['53400'],
+    sentence:
+      'A statement needs more temporary files than Postgres allows the role: raise temp_file_limit, or work_mem.',
+  },
+  {
     codes: ['25006'],
     sentence:
       'Postgres may only be read: let DATABASE_URL name the primary, not a standby, and remove default_transaction_read_only.',

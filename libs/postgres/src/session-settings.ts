@@ -22,6 +22,7 @@ export const SESSION_SETTINGS = {
   row_security: 'on',
   transform_null_equals: 'off',
   quote_all_identifiers: 'off',
+  exit_on_error: 'off',
   default_transaction_isolation: 'read committed',
   default_transaction_deferrable: 'off',
   // Baton's own timeouts apply. Each kind of connection has others.

@@ -140,6 +140,7 @@ export function agentOf(definition: Partial<Agent['definition']> = {}, slug = 'e
 export interface FakeServices {
   /** Postgres has no connection left. */
   isFull?: boolean;
+  isReadOnly?: boolean;
   ping(): Promise<void>;
   pendingMigrations(): Promise<string[]>;
   countActive(): Promise<ActiveRunCounts>;
@@ -382,6 +383,9 @@ function fakesModule({
         assertMasterKey: async () => undefined,
         get isFull() {
           return database.isFull === true;
+        },
+        get isReadOnly() {
+          return database.isReadOnly === true;
         },
       },
     },

@@ -62,6 +62,15 @@ describe('health', () => {
     expect([response.status, await response.json()]).toMatchObject([200, { ready: true, warnings }]);
   });
 
+  it('warns that Postgres may only be read, and stays ready: reads still work', async () => {
+    api.database.isReadOnly = true;
+    const response = await fetch(`${api.managementUrl}/readyz`);
+    const warnings = [
+      expect.stringMatching(/^postgres may only be read .*: calls that write fail with 503$/),
+    ];
+    expect([response.status, await response.json()]).toMatchObject([200, { ready: true, warnings }]);
+  });
+
   it('asks its services once, however many ask it at the same time', async () => {
     let pings = 0;
     api.database.ping = async () => void (pings += 1);

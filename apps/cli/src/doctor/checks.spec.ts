@@ -32,7 +32,7 @@ const facts: DatabaseFacts = {
   clockOffsetMs: 12,
   clockErrorMs: 1,
   isReadOnly: false,
-  settings: { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' },
+  settings: { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', synchronous_standby_names: '' },
   connections: { used: 10, max: 100 },
   bytes: GIB,
   dataDirectory: undefined,
@@ -145,6 +145,11 @@ describe('the checks of a database', () => {
       'does not wait for the disk',
       { settings: { ...facts.settings, fsync: 'off', synchronous_commit: 'off' } },
       /^fault Durability: Set fsync, synchronous_commit to on/,
+    ],
+    [
+      'does not wait for its synchronous standby',
+      { settings: { ...facts.settings, synchronous_commit: 'local', synchronous_standby_names: 'b' } },
+      /^warning Durability: Set synchronous_commit to on/,
     ],
     [
       'is nearly full',

@@ -252,6 +252,14 @@ function checkDurability({ settings }: DatabaseFacts): Check {
   const off = Object.entries(settings)
     .filter(([, value]) => value === 'off')
     .map(([key]) => key);
+  const { synchronous_commit, synchronous_standby_names } = settings;
+  if (off.length === 0 && synchronous_commit === 'local' && synchronous_standby_names !== '') {
+    return warning(
+      name,
+      'synchronous_commit is local, so no commit waits for the synchronous standby: a fail-over may lose accepted tasks',
+      'Set synchronous_commit to on in Postgres (docs/operating/postgres.md#fail-over-to-a-standby).',
+    );
+  }
   if (off.length === 0) return ok(name, 'a commit is on disk before a caller gets its answer');
   return fault(
     name,

@@ -308,6 +308,7 @@ describe('a lost connection', () => {
       .catch((reason: unknown) => reason);
     expect(isTransient(error)).toBe(true);
     await stores.database.ping();
+    expect(stores.database.isReadOnly).toBe(false);
   });
 
   it('is closed when it leads to a standby: the next one may lead to the primary', async () => {
@@ -318,6 +319,8 @@ describe('a lost connection', () => {
       database.systemQuery({ text: 'SELECT pg_backend_pid() AS pid' }, []);
     const write = { text: `DELETE FROM task_messages` };
     try {
+      await database.ping();
+      expect(database.isReadOnly).toBe(true);
       for (const refused of [
         async () => database.systemQuery(write, []),
         async () => database.inSystem(async (transaction) => transaction.query(write, [])),

@@ -122,6 +122,9 @@ const WAIT_BRIEFLY: Statement = {
   text: `SELECT set_config('lock_timeout', '50ms', true)`,
 };
 
+/** `on` at a standby as well. */
+const READ_ONLY = `SELECT current_setting('transaction_read_only') AS value`;
+
 /** The id of no tenant. */
 const NO_TENANT = '00000000-0000-0000-0000-000000000000';
 
@@ -154,6 +157,7 @@ export class Database {
   private isKeyWrong = false;
   private fullAt = -Infinity;
   private diskFullAt = -Infinity;
+  private readOnly = false;
   private readonly isPooled: boolean;
   private readonly onAudit: AuditListener | undefined;
   private readonly onSession: DatabaseOptions['onSession'];
@@ -271,9 +275,10 @@ export class Database {
     return this.transact(SYSTEM_SCOPE, work);
   }
 
-  /** Rejects with a plain reason if Postgres does not answer. */
+  /** Rejects with a plain reason if Postgres does not answer. Notes whether it may be written. */
   async ping(): Promise<void> {
-    await this.ask((client) => client.query('SELECT 1'));
+    const { rows } = await this.ask((client) => client.query<{ value: string }>(READ_ONLY));
+    this.readOnly = rows[0]?.value === 'on';
   }
 
   /** Reads the clock of Postgres. The time for a connection does not count. */
@@ -350,6 +355,11 @@ export class Database {
   /** Whether Postgres could not write a moment ago, because its disk is full. */
   get isDiskFull(): boolean {
     return performance.now() - this.diskFullAt < FULL_MS;
+  }
+
+  /** Whether the last `ping` has reached a standby, or a session that may only read. */
+  get isReadOnly(): boolean {
+    return this.readOnly;
   }
 
   /** Notes why Postgres has refused a connection or a statement, also of other clients of the same database. */

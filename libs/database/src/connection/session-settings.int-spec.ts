@@ -31,6 +31,7 @@ const HOSTILE: Record<keyof typeof SESSION_SETTINGS, string> = {
   row_security: 'off',
   transform_null_equals: 'on',
   quote_all_identifiers: 'on',
+  exit_on_error: 'on',
   default_transaction_isolation: 'serializable',
   default_transaction_deferrable: 'on',
   statement_timeout: '20s',

@@ -67,7 +67,7 @@ export interface DatabaseFacts {
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501';
-const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes'] as const;
+const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes', 'synchronous_standby_names'] as const;
 
 const ABOUT = `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS "versionNumber",
   current_user::text AS role, current_database()::text AS database,
@@ -146,6 +146,7 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
       fsync: about.fsync,
       synchronous_commit: about.synchronous_commit,
       full_page_writes: about.full_page_writes,
+      synchronous_standby_names: about.synchronous_standby_names,
     },
     connections: { used, max },
     dataDirectory: await dataDirectoryOf(client),

@@ -81,6 +81,11 @@ export class PlatformReadiness {
     if (this.database.isDiskFull) {
       warnings.push('postgres cannot write, because its disk is full: calls that write fail with 503');
     }
+    if (this.database.isReadOnly) {
+      warnings.push(
+        'postgres may only be read (a standby, or default_transaction_read_only): calls that write fail with 503',
+      );
+    }
     if (this.clocks.warning !== undefined) warnings.push(this.clocks.warning);
     const ready = outcomes.every(([, text]) => text === 'ok');
     return { ready, checks: Object.fromEntries(outcomes), warnings: [...warnings] };
