@@ -156,7 +156,7 @@ describe.each(driversOf('redis'))('faults on %s', (driver) => {
           }
           expect(report).toMatchObject({
             ready: true,
-            warnings: [expect.stringMatching(/^messaging \(redis\) refuses to write \(OOM .+wait$/)],
+            warnings: [expect.stringMatching(/^messaging \(redis\) refuses commands \(OOM .+wait$/)],
           });
         },
       );

@@ -195,7 +195,10 @@ export abstract class Messaging {
   abstract onSignalsMissed(listener: () => void): Unsubscribe;
   /** Rejects with a plain reason if the server does not answer. */
   abstract ping(): Promise<void>;
-  /** Why the server answers and yet refuses to write, such as while it is full. Undefined: it writes, or is away. */
+  /**
+   * Why the server answers and yet refuses a command that Baton needs, such as while it is full, or to a user without the right. Undefined:
+   * it refuses none, or is away.
+   */
   abstract refusal(): Promise<string | undefined>;
   /**
    * The `maxmemory-policy` of a server that deletes keys when it is full, and so may delete the queue. Undefined: it does not, or

@@ -102,7 +102,7 @@ export class PlatformReadiness {
     const reason = await this.messaging.refusal();
     return reason === undefined
       ? []
-      : [`messaging (${this.messaging.driver}) refuses to write (${reason}): tasks are accepted and wait`];
+      : [`messaging (${this.messaging.driver}) refuses commands (${reason}): tasks are accepted and wait`];
   }
 
   private async evictionWarning(): Promise<string[]> {

@@ -3,6 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { DRIVERS, type PrivateRedis, startPrivateRedis } from '../../../../../test/support/index.js';
 import { Inbox } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
+import { inspectRedis } from './inspect-redis.js';
+import { RedisMessaging } from './redis-messaging.js';
+import { waitUntil } from '../../../../../apps/local/src/services/service-process.js';
 import type { ControlMessage, RunJob, TaskSignal } from '../../messaging.js';
 
 // A machine without Redis tests Postgres alone.
@@ -54,6 +57,7 @@ withRedis('messaging as a user of Redis with few rights', () => {
       expect((await api.spend('key', 1, 60)).allowed).toBe(true);
       expect((await worker.spend('key', 1, 60)).allowed).toBe(false);
       await api.queueDepth();
+      expect([await api.refusal(), await worker.refusal()]).toEqual([undefined, undefined]);
       // Nothing was asked that the user may not ask.
       expect(await administrator.call('ACL', 'LOG')).toEqual([]);
       const user = new Redis(url.toString());
@@ -67,6 +71,68 @@ withRedis('messaging as a user of Redis with few rights', () => {
       user.disconnect();
     } finally {
       await installation.close();
+    }
+  });
+
+  it.each([
+    ['-eval -evalsha', 'eval'],
+    ['-info', 'info'],
+    ['resetchannels', 'channels'],
+    ['-set', 'set'],
+  ])('says what Redis refuses to a user whose rights are changed by %s', async (without, refused) => {
+    const url = new URL(redis.url);
+    [url.username, url.password] = ['less', 'secret'];
+    const rights = [...rightsIn('baton').join(' ').split(' '), ...without.split(' ')];
+    await administrator.call('ACL', 'SETUSER', 'less', 'reset', 'on', '>secret', ...rights);
+    const log = { info: jest.fn(), warn: jest.fn(), error: jest.fn() };
+    const messaging = new RedisMessaging(url.toString(), log);
+    const said = new RegExp(`NOPERM .*${refused}`);
+    try {
+      if (without === 'resetchannels') await expect(messaging.start(60_000)).rejects.toThrow(said);
+      else {
+        await messaging.start(60_000);
+        expect(await messaging.refusal()).toMatch(said);
+      }
+      const found = await inspectRedis(url.toString()).then(({ writes }) => writes, String);
+      expect(found).toMatch(said);
+    } finally {
+      await messaging.close();
+    }
+  });
+
+  it('says that a user may no longer subscribe', async () => {
+    const url = new URL(redis.url);
+    [url.username, url.password] = ['changing', 'secret'];
+    const set = (...more: string[]) =>
+      administrator.call(
+        'ACL',
+        'SETUSER',
+        'changing',
+        'on',
+        '>secret',
+        ...rightsIn('baton').join(' ').split(' '),
+        ...more,
+      );
+    await set();
+    const log = { info: jest.fn(), warn: jest.fn(), error: jest.fn() };
+    const messaging = new RedisMessaging(url.toString(), log);
+    try {
+      await messaging.start(60_000);
+      await set('-subscribe');
+      await administrator.call('CLIENT', 'KILL', 'USER', 'changing');
+      expect(await waitUntil(async () => /NOPERM/.test((await messaging.refusal()) ?? ''), Infinity)).toBe(
+        true,
+      );
+      await set();
+      await administrator.call('CLIENT', 'KILL', 'USER', 'changing');
+      expect(
+        await waitUntil(
+          async () => log.info.mock.calls.length > 1 && (await messaging.refusal()) === undefined,
+          Infinity,
+        ),
+      ).toBe(true);
+    } finally {
+      await messaging.close();
     }
   });
 });

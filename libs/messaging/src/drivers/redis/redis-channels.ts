@@ -2,6 +2,7 @@ import { ChannelListeners } from '../../channel-listeners.js';
 import { type QuietLog } from '../../quiet-log.js';
 import { type Subscription } from '../../messaging.js';
 import { RedisConnection, PING_MS } from './redis-connection.js';
+import { isReply } from './refused-command.js';
 
 /** Channels of one command: Redis serves no other client while it runs. */
 const BATCH = 1_000;
@@ -22,6 +23,8 @@ export class RedisChannels {
   private changed = new Set<string>();
   private batch = 0;
   private wasReady = false;
+  private refused: Error | undefined;
+  private onRefused: (error: Error) => void = () => undefined;
   private readonly heartbeat: NodeJS.Timeout;
 
   constructor(
@@ -55,6 +58,16 @@ export class RedisChannels {
       this.change(channel);
     };
     return { inForce, end };
+  }
+
+  /** The error with which the server has refused the last SUBSCRIBE, such as a missing right. */
+  get refusal(): unknown {
+    return this.refused;
+  }
+
+  /** Rejects with the server's error when it refuses a SUBSCRIBE. */
+  untilRefused(): Promise<never> {
+    return new Promise((_resolve, reject) => (this.onRefused = reject));
   }
 
   /** Resolves when the server sends nothing more on the channel. Its listeners have all that was published before. */
@@ -125,8 +138,10 @@ export class RedisChannels {
     } catch (error) {
       // A lost connection: `restore` follows. Any other error, such as a missing permission, must be logged.
       this.log.warn('SUBSCRIBE failed', error);
+      if (isReply(error)) this.onRefused((this.refused = error));
       return;
     }
+    this.refused = undefined;
     for (const channel of channels) {
       if (this.sent.get(channel) !== batch) continue;
       this.inForce.add(channel);

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { withTimeout } from '../../with-timeout.js';
 import { type QuietLog } from '../../quiet-log.js';
 import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
+import { isReply, refusedCommand } from './refused-command.js';
 import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-server.js';
 
 /** After this time without a due answer the connection counts as dead and is replaced. */
@@ -79,13 +80,12 @@ export class RedisConnection {
     await this.ask(PING_MS, () => this.client.ping());
   }
 
-  /** Why the server refuses to write this key. Undefined: it writes it, for a second, or it is away. */
+  /** Why the server refuses a command that Baton needs. Undefined: it refuses none, or it is away. @param key see `refusedCommand` */
   async refusal(key: string): Promise<string | undefined> {
     if (!this.connected) return undefined;
-    return withTimeout(PING_MS, this.client.set(key, '1', 'PX', 1_000), 'no answer in time').then(
-      () => undefined,
-      (error: unknown) => (isReply(error) ? redisReasonOf(error) : undefined),
-    );
+    const asked = refusedCommand(this.client, key, this.isSharded);
+    const refused = await withTimeout(PING_MS, asked, 'no answer in time').catch(() => undefined);
+    return refused === undefined ? undefined : redisReasonOf(refused);
   }
 
   /** Its `maxmemory-policy`, if the server deletes keys when it is full. Undefined: it does not, or it is away. */
@@ -173,6 +173,3 @@ export class RedisConnection {
     this.lastError = 'connection lost';
   }
 }
-
-/** Whether the server has answered, with an error. */
-const isReply = (error: unknown): boolean => error instanceof Error && error.name === 'ReplyError';

@@ -27,7 +27,7 @@ import { RUNS } from '../../run-queue.js';
 import { RunQueues } from '../../run-queues.js';
 import { consumerOptions, RedisConnection } from './redis-connection.js';
 import { RedisChannels } from './redis-channels.js';
-import { redisServer } from './redis-server.js';
+import { redisReasonOf, redisServer } from './redis-server.js';
 
 /** Events travel with their signal up to this size. */
 const SIGNAL_BYTES = 64 * 1024;
@@ -104,7 +104,10 @@ export class RedisMessaging extends Messaging {
   override async start(timeoutMs: number): Promise<void> {
     try {
       await Promise.all([this.connection.connect(timeoutMs), this.subscriber.connect(timeoutMs)]);
-      await this.subscribeControl(this.missed.hear);
+      const refused = this.channels.untilRefused();
+      await Promise.race([this.subscribeControl(this.missed.hear), refused]).catch((error: unknown) => {
+        throw this.subscriber.away(error);
+      });
     } catch (error) {
       await this.close();
       throw error;
@@ -211,8 +214,11 @@ export class RedisMessaging extends Messaging {
     return this.connection.ping();
   }
 
-  override refusal(): Promise<string | undefined> {
-    return this.connection.refusal(`${this.prefix}:writable`);
+  override async refusal(): Promise<string | undefined> {
+    const { refusal } = this.channels;
+    return refusal === undefined
+      ? this.connection.refusal(`${this.prefix}:writable`)
+      : redisReasonOf(refusal);
   }
 
   override evictionPolicy(): Promise<string | undefined> {
