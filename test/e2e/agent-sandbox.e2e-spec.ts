@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { sandboxProblem } from '@baton/sandbox';
 import { DRIVERS } from '../support/index.js';
 import { LocalRun, temporaryHome } from '../support/local-run.js';
-import { nightlyIt } from '../support/nightly.js';
+import { nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -17,15 +17,34 @@ const SYSTEM_KEY = Buffer.alloc(32, 's').toString('base64');
 const textOf = ({ result }: RpcAnswer): string => result?.task.artifacts[0].parts[0].text as string;
 
 const linuxDescribe = process.platform === 'linux' ? describe : describe.skip;
-const sandboxDescribe = sandboxProblem() === undefined ? describe : describe.skip;
+const isSandboxed = sandboxProblem() === undefined;
+const sandboxDescribe = isSandboxed ? nightlyDescribe : describe.skip;
+const sandboxIt = isSandboxed ? it : it.skip;
 
+/** What an author's code finds of secrets, in every way that it has. */
+async function findings(
+  caller: RawCaller,
+  { needles, paths }: { needles: string[]; paths: string[] },
+): Promise<unknown> {
+  const native = join(ROOT, 'node_modules/koffi');
+  const answer = await caller.call('SendMessage', sendParams(JSON.stringify({ needles, paths, native })));
+  return JSON.parse(textOf(answer));
+}
+
+/** A folder with a secret in a file. */
+function folderWithSecret(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-hostile-'));
+  writeFileSync(join(folder, '.env'), `DATABASE_SYSTEM_KEY=${SYSTEM_KEY}\n`);
+  return folder;
+}
+
+// By day the code runs in a worker that no `npm start` has started: see the last test.
 sandboxDescribe('code of an author in npm start', () => {
   const home = temporaryHome();
-  const folder = mkdtempSync(join(tmpdir(), 'baton-hostile-'));
+  const folder = folderWithSecret();
   let local: LocalRun;
 
   beforeAll(async () => {
-    writeFileSync(join(folder, '.env'), `DATABASE_SYSTEM_KEY=${SYSTEM_KEY}\n`);
     const ports = { PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined };
     const agents = { BATON_AGENTS_DIR: AGENTS, BATON_MASTER_KEY: MASTER_KEY };
     local = new LocalRun({ BATON_HOME: home.path, WORKERS: '2', ...ports, ...agents }, folder);
@@ -43,26 +62,22 @@ sandboxDescribe('code of an author in npm start', () => {
     const kept = (...names: string[]): string => readFileSync(join(home.path, ...names), 'utf8').trim();
     const demo = JSON.parse(kept('demo.json')) as { url: string; token: string };
     const files = ['demo.json', 'runtime.json', 'push-signing-key', 'postgres/password', 'logs', 'postgres'];
-    const probe = {
-      needles: [
-        MASTER_KEY,
-        SYSTEM_KEY,
-        demo.token,
-        kept('postgres/password'),
-        kept('postgres/owner-password'),
-      ],
-      paths: [
-        home.path,
-        ...files.map((name) => join(home.path, name)),
-        folder,
-        join(folder, '.env'),
-        tmpdir(),
-      ],
-      native: join(ROOT, 'node_modules/koffi'),
-    };
+    const needles = [
+      MASTER_KEY,
+      SYSTEM_KEY,
+      demo.token,
+      kept('postgres/password'),
+      kept('postgres/owner-password'),
+    ];
+    const paths = [
+      home.path,
+      ...files.map((name) => join(home.path, name)),
+      folder,
+      join(folder, '.env'),
+      tmpdir(),
+    ];
     const caller = new RawCaller(`${demo.url}/agents/prober`, demo.token);
-    const answer = await caller.call('SendMessage', sendParams(JSON.stringify(probe)));
-    expect(JSON.parse(textOf(answer))).toEqual([]);
+    expect(await findings(caller, { needles, paths })).toEqual([]);
     expect(local.output).not.toMatch(/Agents in code (can|have)/);
   });
 });
@@ -122,13 +137,18 @@ linuxDescribe('a process that hides', () => {
   });
 });
 
-describe('an agent with a process per tenant', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-tenants-'));
+describe('an agent in code', () => {
+  const folder = folderWithSecret();
   let stack: Stack;
   let tenants: TestTenant[];
 
   beforeAll(async () => {
-    const env = { BATON_AGENTS_DIR: AGENTS, EXECUTOR_TENANT_PROCESSES: '2' };
+    const env = {
+      BATON_AGENTS_DIR: AGENTS,
+      EXECUTOR_TENANT_PROCESSES: '2',
+      BATON_MASTER_KEY: MASTER_KEY,
+      DATABASE_SYSTEM_KEY: SYSTEM_KEY,
+    };
     stack = await Stack.start({ driver: DRIVERS[0]!, env });
     tenants = [];
     for (let count = 0; count < 3; count++) tenants.push(await stack.createTenant());
@@ -144,7 +164,15 @@ describe('an agent with a process per tenant', () => {
     return JSON.parse(textOf(answer)) as { pid: number; heard: string[]; files: string[] };
   };
 
-  it('keeps variables and temporary files of tenants apart', async () => {
+  sandboxIt('finds no secret in processes, files, memory, descriptors or by a debugger', async () => {
+    const { token } = tenants[0]!;
+    const needles = [MASTER_KEY, SYSTEM_KEY, token, new URL(stack.database.url).password];
+    const paths = [folder, join(folder, '.env'), tmpdir()];
+    expect(await findings(new RawCaller(stack.url(0, 'prober'), token), { needles, paths })).toEqual([]);
+    expect(stack.workers[0]!.log()).not.toMatch(/Agents in code (can|have)/);
+  });
+
+  it('with a process per tenant keeps variables and temporary files of tenants apart', async () => {
     const [first, second] = [await send(0, 'of the first'), await send(1, 'of the second')];
     expect(first.heard).toEqual(['of the first']);
     expect(second.heard).toEqual(['of the second']);
@@ -154,30 +182,36 @@ describe('an agent with a process per tenant', () => {
     expect(again.files.sort()).toEqual(['again', 'of-the-first']);
   });
 
-  nightlyIt('ends the process that is idle longest if another tenant needs one', async () => {
-    const second = await send(1, 'later');
-    const third = await send(2, 'of the third');
-    expect(third.heard).toEqual(['of the third']);
-    // Longest idle was the first one.
-    expect((await send(1, 'last')).pid).toBe(second.pid);
-    expect((await send(0, 'new')).heard).toEqual(['new']);
-  });
+  nightlyIt(
+    'with a process per tenant ends the process that is idle longest if another tenant needs one',
+    async () => {
+      const second = await send(1, 'later');
+      const third = await send(2, 'of the third');
+      expect(third.heard).toEqual(['of the third']);
+      // Longest idle was the first one.
+      expect((await send(1, 'last')).pid).toBe(second.pid);
+      expect((await send(0, 'new')).heard).toEqual(['new']);
+    },
+  );
 
-  nightlyIt('lets a tenant wait only for the turns that others have begun', async () => {
-    const gate = join(folder, 'gate');
-    const busy = [send(0, `until ${gate}`), send(1, `until ${gate}`)];
-    for (const tenant of [0, 1]) while (!(await send(tenant, 'look')).heard.includes(`until ${gate}`));
-    let hasBegun = false;
-    const third = send(2, 'in between').then((answer) => {
-      hasBegun = true;
-      return answer;
-    });
-    // The older of the two processes, that of the second tenant, ends after its turn. The other one takes new turns.
-    const next = await send(0, 'next');
-    expect(next.heard).toContain(`until ${gate}`);
-    expect(hasBegun).toBe(false);
-    writeFileSync(gate, '');
-    expect((await third).heard).toContain('in between');
-    await Promise.all(busy);
-  });
+  nightlyIt(
+    'with a process per tenant lets a tenant wait only for the turns that others have begun',
+    async () => {
+      const gate = join(folder, 'gate');
+      const busy = [send(0, `until ${gate}`), send(1, `until ${gate}`)];
+      for (const tenant of [0, 1]) while (!(await send(tenant, 'look')).heard.includes(`until ${gate}`));
+      let hasBegun = false;
+      const third = send(2, 'in between').then((answer) => {
+        hasBegun = true;
+        return answer;
+      });
+      // The older of the two processes, that of the second tenant, ends after its turn. The other one takes new turns.
+      const next = await send(0, 'next');
+      expect(next.heard).toContain(`until ${gate}`);
+      expect(hasBegun).toBe(false);
+      writeFileSync(gate, '');
+      expect((await third).heard).toContain('in between');
+      await Promise.all(busy);
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
-import { NIGHTLY } from '../support/nightly.js';
+import { NIGHTLY, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import {
   type ModernMcpServer,
@@ -126,7 +126,8 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     }
   }
 
-  it('is called once, whichever worker is killed while the task goes on', async () => {
+  // By day `remote-tool-call.spec` has this and the answer of the caller.
+  nightlyIt('is called once, whichever worker is killed while the task goes on', async () => {
     const done = write();
     const task = await server.task();
     await lookedAt(task);
@@ -158,7 +159,7 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     expect(server.calls).toHaveLength(1);
   });
 
-  it('asks the caller, and has the answer once, from another worker', async () => {
+  nightlyIt('asks the caller, and has the answer once, from another worker', async () => {
     const asked = write();
     const task = await server.task();
     const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };

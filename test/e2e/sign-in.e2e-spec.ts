@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { driversOf, nightlyIt } from '../support/nightly.js';
+import { driversOf, nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
@@ -183,7 +183,9 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       const link = linkOf(waiting);
       await stack.killWorkers();
       provider.reply({ calls: [{ name: 'crm_look', input: {} }] }, { text: 'In London.' });
-      expect((await new TestBrowser().open(link)).text).toContain('for the caller token:');
+      const { text } = await new TestBrowser().open(link);
+      expect(text).toContain(`The agent <b>${name}</b> wants to use`);
+      expect(text).toContain('for the caller token:');
       expect(await new TestBrowser().signIn(link)).toMatchObject({ status: 200 });
       await stack.addWorker();
       await reached(ada, waiting.id, 'TASK_STATE_COMPLETED');
@@ -268,50 +270,54 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       },
     );
 
-    it('the audit log says with whose sign-in an agent has called, and for whom, before the call is made', async () => {
-      const name = `audited-${driver}`;
-      const ada = await agentWith(name, server, perCaller);
-      const bob = new RawCaller(stack.url(0, name), await stack.createToken(slug, 'agents:call'));
-      interface Called {
-        actor: object;
-        target: object;
-        detail: { subject: string; caller: string; task: string };
-      }
-      const called = async () => {
-        const { records } = (await rest('GET', '/v1/audit?action=tool.called&limit=100')) as unknown as {
-          records: Called[];
+    // By day `oauth-connections.int-spec` has the record, and `modern-servers.spec` that it comes before the call.
+    nightlyIt(
+      'the audit log says with whose sign-in an agent has called, and for whom, before the call is made',
+      async () => {
+        const name = `audited-${driver}`;
+        const ada = await agentWith(name, server, perCaller);
+        const bob = new RawCaller(stack.url(0, name), await stack.createToken(slug, 'agents:call'));
+        interface Called {
+          actor: object;
+          target: object;
+          detail: { subject: string; caller: string; task: string };
+        }
+        const called = async () => {
+          const { records } = (await rest('GET', '/v1/audit?action=tool.called&limit=100')) as unknown as {
+            records: Called[];
+          };
+          return records.filter(({ actor }) => (actor as { key: string }).key === `agent:${name}`);
         };
-        return records.filter(({ actor }) => (actor as { key: string }).key === `agent:${name}`);
-      };
-      const seen: Promise<Called[]>[] = [];
-      onLook = () => seen.push(called());
-      const tasks: string[] = [];
-      for (const caller of [ada, bob]) {
-        const waiting = (await send(caller)) as Waiting;
-        provider.reply(
-          { calls: [{ name: 'crm_look', input: { of: 'my own words' } }] },
-          { text: 'In London.' },
-        );
-        await new TestBrowser().signIn(linkOf(waiting));
-        await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
-        tasks.push(waiting.id);
-      }
-      onLook = () => undefined;
-      expect((await Promise.all(seen)).map(({ length }) => length)).toEqual([1, 2]);
-      const records = await called();
-      expect(records.map(({ detail }) => detail.task)).toEqual(tasks.reverse());
-      for (const record of records) {
-        const { subject } = record.detail;
-        expect(record).toMatchObject({
-          actor: { kind: 'agent', name: `${name} for ${subject}` },
-          target: { kind: 'tool', name: 'look' },
-          detail: { caller: subject, server: 'crm', resource: server.resource, callId: expect.any(String) },
-        });
-      }
-      expect(new Set(records.map(({ detail }) => detail.subject)).size).toBe(2);
-      expect(JSON.stringify(records)).not.toContain('my own words');
-      for (const given of server.given) expect(JSON.stringify(records)).not.toContain(given);
-    });
+        const seen: Promise<Called[]>[] = [];
+        onLook = () => seen.push(called());
+        const tasks: string[] = [];
+        for (const caller of [ada, bob]) {
+          const waiting = (await send(caller)) as Waiting;
+          provider.reply(
+            { calls: [{ name: 'crm_look', input: { of: 'my own words' } }] },
+            { text: 'In London.' },
+          );
+          await new TestBrowser().signIn(linkOf(waiting));
+          await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+          tasks.push(waiting.id);
+        }
+        onLook = () => undefined;
+        expect((await Promise.all(seen)).map(({ length }) => length)).toEqual([1, 2]);
+        const records = await called();
+        expect(records.map(({ detail }) => detail.task)).toEqual(tasks.reverse());
+        for (const record of records) {
+          const { subject } = record.detail;
+          expect(record).toMatchObject({
+            actor: { kind: 'agent', name: `${name} for ${subject}` },
+            target: { kind: 'tool', name: 'look' },
+            detail: { caller: subject, server: 'crm', resource: server.resource, callId: expect.any(String) },
+          });
+        }
+        expect(new Set(records.map(({ detail }) => detail.subject)).size).toBe(2);
+        expect(JSON.stringify(records)).not.toContain('my own words');
+        for (const given of server.given) expect(JSON.stringify(records)).not.toContain(given);
+      },
+    );
 
     nightlyIt('the task of a parent shows the link, and goes on with its child', async () => {
       const child = `child-${driver}`;
@@ -385,7 +391,8 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
     }
   });
 
-  describe('a remote agent at which each caller signs in', () => {
+  // By day `remote-sign-in.spec` has these.
+  nightlyDescribe('a remote agent at which each caller signs in', () => {
     let remote: RemoteAgent;
     let server: TestOAuthServer;
     let caller: RawCaller;
@@ -424,39 +431,36 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       expect(JSON.stringify(remote.asked)).not.toContain('mine');
     });
 
-    nightlyIt(
-      'is followed to the end of its task, although the sign-in has ended in the middle',
-      async () => {
-        remote.executor.holdAfter(2);
-        const before = remote.asked.length;
-        let said = '';
-        let waiting: Waiting | undefined;
-        for await (const { data } of caller.stream('SendStreamingMessage', sendParams('count 4'))) {
-          const { task, statusUpdate, artifactUpdate } = data.result!;
-          waiting = { ...waiting, ...task, ...(statusUpdate && { status: statusUpdate.status }) };
-          for (const { text } of artifactUpdate?.artifact.parts ?? []) said += text as string;
-          if (waiting?.status.state === 'TASK_STATE_AUTH_REQUIRED') break;
-          if (said !== '1 2 ' || server.access.size === 0) continue;
-          server.expireAccess();
-          server.expireRefresh();
-          await remote.kill();
-          const dead = remote;
-          remote = await remote.restart();
-          remote.asked.unshift(...dead.asked);
-        }
-        const link = linkOf(waiting!);
-        await stack.killWorkers();
-        await new TestBrowser().signIn(link);
-        await stack.addWorker();
-        remote.executor.release();
-        expect(answerOf(await reached(caller, waiting!.id, 'TASK_STATE_COMPLETED'))).toBe('1 2 3 4 ');
-        const methods = remote.methods.slice(before);
-        expect(methods.filter((method) => method === 'SendStreamingMessage')).toHaveLength(1);
-        expect(methods).not.toContain('CancelTask');
-      },
-    );
+    it('is followed to the end of its task, although the sign-in has ended in the middle', async () => {
+      remote.executor.holdAfter(2);
+      const before = remote.asked.length;
+      let said = '';
+      let waiting: Waiting | undefined;
+      for await (const { data } of caller.stream('SendStreamingMessage', sendParams('count 4'))) {
+        const { task, statusUpdate, artifactUpdate } = data.result!;
+        waiting = { ...waiting, ...task, ...(statusUpdate && { status: statusUpdate.status }) };
+        for (const { text } of artifactUpdate?.artifact.parts ?? []) said += text as string;
+        if (waiting?.status.state === 'TASK_STATE_AUTH_REQUIRED') break;
+        if (said !== '1 2 ' || server.access.size === 0) continue;
+        server.expireAccess();
+        server.expireRefresh();
+        await remote.kill();
+        const dead = remote;
+        remote = await remote.restart();
+        remote.asked.unshift(...dead.asked);
+      }
+      const link = linkOf(waiting!);
+      await stack.killWorkers();
+      await new TestBrowser().signIn(link);
+      await stack.addWorker();
+      remote.executor.release();
+      expect(answerOf(await reached(caller, waiting!.id, 'TASK_STATE_COMPLETED'))).toBe('1 2 3 4 ');
+      const methods = remote.methods.slice(before);
+      expect(methods.filter((method) => method === 'SendStreamingMessage')).toHaveLength(1);
+      expect(methods).not.toContain('CancelTask');
+    });
 
-    nightlyIt('gets the message once the sign-in has the scope that it wants', async () => {
+    it('gets the message once the sign-in has the scope that it wants', async () => {
       server.wants = (body) => (body.includes('SendStreamingMessage') ? 'far:write' : undefined);
       const before = remote.methods.length;
       const waiting = (await send(caller, 'write')) as Waiting;
