@@ -10,6 +10,10 @@ process.env.TZ = 'Asia/Kolkata';
 const base = {
   rootDir: __dirname,
   testEnvironment: '<rootDir>/test/support/jest/environment.js',
+  // Tests wait for events, however slow the machine. This bound ends a test or a hook that hangs, so no test has its own. After such a
+  // test the others of its file fail at once (environment.js). The bound is longer than helpers wait for a process
+  // (baton-process.ts), which then say what the process has logged.
+  testTimeout: 15 * 60_000,
   runtime: '<rootDir>/test/support/jest/runtime.js',
   transform: {
     '^.+\\.[cm]?[jt]s$': [
@@ -40,6 +44,9 @@ const withServices = {
   globalSetup: '<rootDir>/test/support/jest/global-setup.js',
   globalTeardown: '<rootDir>/test/support/jest/global-teardown.js',
 };
+
+/** Bound of a test that starts no process of Baton. The slowest one takes 20 seconds on a busy machine. */
+const WITHOUT_PROCESSES_MS = 5 * 60_000;
 
 /** Files of `e2e` with a longer form, such as both messaging drivers: at night `NIGHTLY` of test/support/nightly.ts is true. */
 const LONGER_AT_NIGHT = [
@@ -86,9 +93,6 @@ const LONGER_AT_NIGHT = [
 module.exports = {
   // Tests with processes wait for half of their time: four files at once also where there are two cores, or one.
   maxWorkers: Math.max(4, availableParallelism() - 1),
-  // Tests wait for events, however slow the machine. This bound ends a test or a hook that hangs, so no test has its own. It is
-  // longer than helpers wait for a process (baton-process.ts), which then say what the process has logged.
-  testTimeout: 15 * 60_000,
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   // Longer than the longest limit of a test.
   reporters: ['default', ['<rootDir>/test/support/jest/hang-reporter.js', { minutes: 20 }]],
@@ -96,14 +100,16 @@ module.exports = {
     {
       ...base,
       displayName: 'unit',
+      testTimeout: WITHOUT_PROCESSES_MS,
       testMatch: [
-        '<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz,test/isolation,test/quirks}/**/*.spec.ts',
+        '<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz,test/isolation,test/oracle,test/quirks}/**/*.spec.ts',
       ],
     },
     {
       ...base,
       ...withServices,
       displayName: 'integration',
+      testTimeout: WITHOUT_PROCESSES_MS,
       testMatch: ['<rootDir>/{libs,apps}/**/*.int-spec.ts'],
     },
     {

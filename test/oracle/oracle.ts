@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Random } from '../chaos/random.js';
 import { mayMeet, targetsOf, taskOfBoth } from './meetings.js';
 import { OperationSource } from './operation-source.js';
 import { type Answer, lineOf, type Operation, type Snapshot, type Verb } from './operations.js';
 import { OUTCOMES } from './outcomes.js';
+import { type Failure, shrink, type Step } from './shrink.js';
 import { type Result, TaskModel } from './task-model.js';
 
 /** What the oracle judges: it executes operations and shows what is stored. */
@@ -21,22 +23,25 @@ export interface OracleSubject {
   applyTogether(first: Operation, second: Operation, held: string | undefined): Promise<[Answer, Answer]>;
 }
 
-/** One operation, or two at the same time. */
-type Step = readonly [Operation] | readonly [Operation, Operation];
-
 /** An episode begins with nothing stored. */
 const STEPS_OF_EPISODE = 100;
 /** Operations that are drawn to find one that ends in a new way. */
 const CANDIDATES = 10;
 /** How often two operations meet. */
 const PAIRS = 0.15;
-/** How often a pair is tried while the sequence is shortened: who comes first is chance. */
-const TRIES = 3;
-const SHRINK_MS = 20_000;
+/** Replays that look for a shorter sequence. Most searches end after 50. */
+const MAX_REPLAYS = 200;
+/** After this time an operation is taken to hang. It takes some milliseconds. */
+const MAX_ANSWER_MS = 60_000;
 
 /** Something differs from the model. */
 class Difference extends Error {
-  override readonly name = 'Difference';
+  override readonly name: string = 'Difference';
+}
+
+/** An operation has not answered. What it holds, such as a lock, may hold up all that would follow. */
+class NoAnswer extends Difference {
+  override readonly name = 'NoAnswer';
 }
 
 const nameOf = ({ verb }: Operation, { outcome }: Result): string => `${verb}: ${outcome}`;
@@ -84,6 +89,8 @@ export class Coverage {
 export class Oracle {
   readonly coverage = new Coverage();
   private steps = 0;
+  /** An operation has not answered: nothing can be repeated. */
+  private isStuck = false;
 
   constructor(
     private readonly subject: OracleSubject,
@@ -148,8 +155,9 @@ export class Oracle {
   }
 
   private async explain(episode: number, done: readonly Step[], error: unknown): Promise<string> {
-    const found = await this.shrink(done, error);
-    const { steps, difference } = found;
+    const failure = { steps: done, difference: textOf(error) };
+    this.isStuck = error instanceof NoAnswer;
+    const { steps, difference } = await shrink(failure, (fewer) => this.replay(fewer), MAX_REPLAYS);
     return [
       `Postgres and the model differ: ORACLE_SEED=${this.seed}, episode ${episode}, after ${done.length} of its steps`,
       `(${this.steps} steps in all). The shortest sequence that was found:`,
@@ -162,47 +170,19 @@ export class Oracle {
     ].join('\n');
   }
 
-  /** Leaves out steps as long as there is still a difference. */
-  private async shrink(
-    done: readonly Step[],
-    error: unknown,
-  ): Promise<{ steps: readonly Step[]; difference: string }> {
-    let best = { steps: done, difference: textOf(error) };
-    const until = performance.now() + SHRINK_MS;
-    // Whole tasks first.
-    const names = new Set(done.flat().flatMap((operation) => lineOf(operation).match(/T\d+/g) ?? []));
-    for (const name of names) {
-      const others = best.steps.filter(
-        (step) => !step.some((one) => new RegExp(`${name}\\b`).test(lineOf(one))),
-      );
-      const shorter =
-        performance.now() < until && others.length < best.steps.length && (await this.replay(others));
-      if (shorter) best = shorter;
-    }
-    for (let size = Math.ceil(done.length / 2); size >= 1; size = size > 1 ? Math.ceil(size / 2) : 0) {
-      for (let from = best.steps.length - 1 - size; from > -size && performance.now() < until; from -= size) {
-        const steps = best.steps.filter((_, i) => i < from || i >= from + size);
-        const shorter = await this.replay(steps);
-        if (shorter) best = shorter;
-      }
-    }
-    return best;
-  }
-
-  /** Undefined: no difference. */
-  private async replay(
-    steps: readonly Step[],
-  ): Promise<{ steps: readonly Step[]; difference: string } | undefined> {
-    const tries = steps.some(({ length }) => length > 1) ? TRIES : 1;
-    for (let i = 0; i < tries; i++) {
-      const play = new Play(this.subject);
-      await play.begin();
-      for (const [k, step] of steps.entries()) {
-        try {
-          await play.step(step);
-        } catch (error) {
-          return { steps: steps.slice(0, k + 1), difference: textOf(error) };
-        }
+  /** Undefined: no difference, or two operations at the same time may differ after these steps. */
+  private async replay(steps: readonly Step[]): Promise<Failure | undefined> {
+    if (this.isStuck) return undefined;
+    const play = new Play(this.subject);
+    await play.begin();
+    for (const [k, step] of steps.entries()) {
+      const [first, second] = step;
+      if (second && !mayMeet(first, second, play.model)) return undefined;
+      try {
+        await play.step(step);
+      } catch (error) {
+        this.isStuck = error instanceof NoAnswer;
+        return { steps: steps.slice(0, k + 1), difference: textOf(error) };
       }
     }
     return undefined;
@@ -230,7 +210,7 @@ class Play {
 
   private async one(operation: Operation): Promise<Answer> {
     const result = this.model.apply(operation);
-    const answer = await this.subject.apply(operation);
+    const answer = await answered(this.subject.apply(operation));
     const lines = [
       ...differencesOf('the answer', result.answer, answer),
       ...differencesOf('', this.model.snapshot(), await this.subject.snapshot()),
@@ -244,7 +224,8 @@ class Play {
   /** Two operations at the same time: what comes out must be as if one had come after the other. */
   private async meet(first: Operation, second: Operation): Promise<Answer[]> {
     const before = this.model;
-    const answers = await this.subject.applyTogether(first, second, taskOfBoth(first, second, before));
+    const held = taskOfBoth(first, second, before);
+    const answers = await answered(this.subject.applyTogether(first, second, held));
     const stored = await this.subject.snapshot();
     const orders = allowedOrders(before, first, second);
     const fits = orders.find(
@@ -269,6 +250,16 @@ class Play {
     if (older !== undefined && ageOf(older) > ageOf(older === one ? other : one))
       this.model.swapAges(one, other);
   }
+}
+
+/** @throws NoAnswer */
+async function answered<T>(answer: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const silence = delay(MAX_ANSWER_MS, undefined, { signal: over.signal }).then(() => {
+    throw new NoAnswer(`The last operation has not answered for ${MAX_ANSWER_MS / 1000} s.`);
+  });
+  silence.catch(() => undefined);
+  return Promise.race([answer, silence]).finally(() => over.abort());
 }
 
 interface Order {

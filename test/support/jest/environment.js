@@ -24,6 +24,13 @@ class Failures {
     return () => this.reasons.delete(error);
   }
 
+  /** A test has reached its time limit. What it waits for may hold up every later test of its file, for as long. */
+  addHang(testName) {
+    const error = new Error(`Not run: "${testName}" of this file has reached its time limit.`);
+    error.stack = error.message;
+    this.reasons.add(error);
+  }
+
   report(error, reject) {
     this.unreported.delete(error);
     reject(error);
@@ -58,6 +65,9 @@ class Failures {
 // A worker of Jest would go on with its file after the end of the run, and so would the processes it has started. Not a listener
 // of `disconnect`: one keeps the worker alive.
 if (process.connected) setInterval(() => process.connected || process.exit(1), 1000).unref();
+
+/** Whether a test has failed because it took too long. Jest throws a text. */
+const isTimeout = (error) => /^Exceeded timeout of \d+ ms/.test(error?.message ?? error);
 
 /** Where Jest keeps, in the global object, whom it tells of each test. A context of its own would be gone with its file. */
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
@@ -120,6 +130,7 @@ module.exports = class {
     this.temporaryFolder = temporaryFolder();
     process.env.TMPDIR = this.temporaryFolder;
     process.env.TEST_PROJECT = projectConfig.displayName.name;
+    this.testTimeout = projectConfig.testTimeout;
     this.failures = new Failures();
     this.guarded = new WeakSet();
   }
@@ -128,7 +139,10 @@ module.exports = class {
     globalThis.failTests = (error) => this.failures.add(error);
   }
 
-  handleTestEvent({ name, test, hook }) {
+  handleTestEvent({ name, test, hook, error }, state) {
+    // Jest itself knows only one limit for all projects.
+    if (name === 'run_start') state.testTimeout = this.testTimeout;
+    if (name === 'test_fn_failure' && isTimeout(error)) this.failures.addHang(test.name);
     const guarded = name === 'test_fn_start' ? test : name === 'hook_start' ? hook : undefined;
     if (!guarded || this.guarded.has(guarded)) return;
     this.guarded.add(guarded);

@@ -87,7 +87,8 @@ describe('the operations on many tasks', () => {
     expect(await bulk.save(claimed, progressOf(claimed, saved), next)).toBe('running');
     expect(await bulk.find(tenantId, id)).toMatchObject({ ...saved, state: 'running', finishedAt: null });
     expect(await claimedIds()).toEqual([]);
-    expect(await bulk.save(claimed, progressOf(claimed, saved), { ...next, dueInMs: 0 })).toBe('running');
+    // Times are stored to the millisecond: this moment may be rounded up.
+    expect(await bulk.save(claimed, progressOf(claimed, saved), { ...next, dueInMs: -1 })).toBe('running');
     expect(await claimOne()).toMatchObject({ ...saved, id, claim: 2 });
   });
 

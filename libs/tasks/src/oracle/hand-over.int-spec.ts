@@ -12,9 +12,14 @@ import {
   textMessage,
 } from '../../../database/src/stores.fixture.js';
 import { Random } from '../../../../test/chaos/random.js';
-import type { Operation, Snapshot, TaskState as StateName } from '../../../../test/oracle/operations.js';
+import {
+  lineOf,
+  type Operation,
+  type Snapshot,
+  type TaskState as StateName,
+} from '../../../../test/oracle/operations.js';
 import { differencesOf } from '../../../../test/oracle/oracle.js';
-import { isInterrupted, isTerminal, TaskModel } from '../../../../test/oracle/task-model.js';
+import { isInterrupted, isTerminal, type Result, TaskModel } from '../../../../test/oracle/task-model.js';
 import { createRedisUrl, DRIVERS } from '../../../../test/support/index.js';
 import { ActiveRuns } from '../runs/active-runs.js';
 import { Sweeper } from '../runs/sweeper.js';
@@ -66,6 +71,12 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
   let workers: INestApplicationContext[];
   let model: TaskModel;
   let names = 0;
+  /** What was done so far, for people. */
+  const done: string[] = [];
+  const apply = (operation: Operation): Result => {
+    done.push(lineOf(operation));
+    return model.apply(operation);
+  };
 
   beforeAll(async () => {
     stores = await openStores();
@@ -115,7 +126,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
       task: newTask(message, { id, contextId: adapter.contextOf(task) }),
       ...(key && { key: adapter.messageKey(key) }),
     });
-    const { answer } = model.apply({
+    const { answer } = apply({
       verb: 'createTask',
       tenant: 'A',
       task,
@@ -135,7 +146,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
     const [run, says] = [`${task.name}/${names}`, `m${names} ${random.pick(Object.keys(ENDS))}`];
     const message = userMessage(says, adapter.id(task.name), adapter.contextOf(task.name));
     const result = await get(TurnAcceptance).continueTask({ tenantId, agent: AGENT, message });
-    const expected = model.apply({
+    const expected = apply({
       verb: 'continueTask',
       tenant: 'A',
       task: task.name,
@@ -152,7 +163,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
   async function cancel(random: Random): Promise<void> {
     const { name: task } = random.pick(model.tasks);
     const result = await get(TurnEnds).cancel(tenantId, null, adapter.id(task));
-    const expected = model.apply({ verb: 'cancelTask', tenant: 'A', task, agent: null });
+    const expected = apply({ verb: 'cancelTask', tenant: 'A', task, agent: null });
     expect(result.ok).toBe(!expected.outcome.startsWith('refused'));
   }
 
@@ -161,6 +172,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
     const { name, task } = random.pick(model.runs);
     const job = { tenantId, taskId: adapter.id(task), runId: adapter.id(name) };
     const again = [0, 1, 2].map((attempt) => ({ ...job, attempt, mayUseReserved: random.chance(0.5) }));
+    done.push(`the queue brings ${name} again`);
     if (name.endsWith('/1')) await get(Messaging).enqueueRuns(again);
   }
 
@@ -178,7 +190,8 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
       task: { ...made.task, id, contextId, history: [userMessage(says, id, contextId)] },
     };
     await stores.tasks.create(input);
-    model.apply(operation);
+    apply(operation);
+    done.push(`the queue loses ${task}/1`);
     await adapter.queueLoses({ tenant: 'A', run: `${task}/1` });
     await Promise.all(workers.map((worker) => worker.get(Sweeper, { strict: false }).runOnce()));
   }
@@ -187,14 +200,14 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
   function work(): void {
     for (const { name: run, task, state } of model.runs) {
       if (state !== 'queued') continue;
-      const claim = model.apply({ verb: 'claimRun', tenant: 'A', run, worker: 'w', again: false }).answer as {
+      const claim = apply({ verb: 'claimRun', tenant: 'A', run, worker: 'w', again: false }).answer as {
         head: number;
         says: string;
       };
       const [text = '', end] = claim.says.split(' ');
       const writer = { tenant: 'A', task, run, attempt: 1 };
       const events = [{ artifact: 'reply', text, append: false }];
-      model.apply({
+      apply({
         verb: 'endTurn',
         writer,
         head: claim.head,
@@ -213,6 +226,13 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
     ),
   });
 
+  /** With all that was done to the tasks that differ. */
+  function explain(what: string, differences: readonly string[]): string {
+    const tasks = new Set(differences.join('\n').match(/\bT\d+\b/g));
+    const steps = done.filter((line) => line.match(/\bT\d+\b/g)?.some((name) => tasks.has(name)));
+    return [`ORACLE_SEED=${SEED}: after ${what}`, ...steps, '', ...differences].join('\n');
+  }
+
   /** Resolves when Postgres has what the model says. */
   async function settled(what: string): Promise<void> {
     work();
@@ -224,8 +244,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
         withoutWorkers(await adapter.snapshot()),
       );
       if (differences.length === 0) return;
-      if (performance.now() > until)
-        throw new Error([`ORACLE_SEED=${SEED}: after ${what}`, ...differences].join('\n'));
+      if (performance.now() > until) throw new Error(explain(what, differences));
     }
   }
 
