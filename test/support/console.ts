@@ -6,6 +6,7 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
+import { randomBytes } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { NIGHTLY } from './nightly.js';
@@ -56,6 +57,33 @@ export interface Visit {
   context?: BrowserContextOptions;
 }
 
+/** A Baton with a browser. */
+interface Running {
+  stack: Stack;
+  browser: Browser;
+}
+
+async function run(options: Partial<StackOptions>): Promise<Running> {
+  const [stack, browser] = await Promise.all([
+    Stack.start({ driver: 'postgres', ...options }),
+    chromium.launch({ executablePath: CHROMIUM, args: ['--disable-dev-shm-usage'], timeout: 4 * 60_000 }),
+  ]);
+  return { stack, browser };
+}
+
+const end = async ({ stack, browser }: Running): Promise<void> => {
+  await Promise.all([browser.close(), stack.stop()]);
+};
+
+/** That of the pages that need no settings of their own. */
+let shared: Promise<Running> | undefined;
+
+/** Call it in a file with pages that share a Baton. */
+export async function stopSharedConsole(): Promise<void> {
+  const running = await shared;
+  if (running) await end(running);
+}
+
 /**
  * A Baton with one browser: one for each file of tests. It notes what a page does that it must not do: an error in the console
  * of the browser, an exception, a violation of the Content-Security-Policy. `expectNoFaults` after each test fails for it.
@@ -69,16 +97,25 @@ export class ConsoleStack {
   private readonly contexts: BrowserContext[] = [];
 
   private constructor(
-    readonly stack: Stack,
-    readonly browser: Browser,
+    private readonly running: Running,
+    private readonly isShared: boolean,
   ) {}
 
   static async start(options: Partial<StackOptions> = {}): Promise<ConsoleStack> {
-    const [stack, browser] = await Promise.all([
-      Stack.start({ driver: 'postgres', ...options }),
-      chromium.launch({ executablePath: CHROMIUM, args: ['--disable-dev-shm-usage'], timeout: 4 * 60_000 }),
-    ]);
-    return new ConsoleStack(stack, browser);
+    return new ConsoleStack(await run(options), false);
+  }
+
+  /** The one that all pages of a file of tests share. A page creates tenants of its own, and leaves the processes alone. */
+  static async share(): Promise<ConsoleStack> {
+    const env = {
+      OUTBOUND_ALLOW: '127.0.0.1',
+      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+    };
+    return new ConsoleStack(await (shared ??= run({ env })), true);
+  }
+
+  get stack(): Stack {
+    return this.running.stack;
   }
 
   get url(): string {
@@ -88,7 +125,7 @@ export class ConsoleStack {
   /** A page of a browser of its own, until the end of the test: nothing is shared with the pages of other visits. */
   async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
     const url = context.baseURL ?? this.url;
-    const ownContext = await this.browser.newContext({ baseURL: url, ...context });
+    const ownContext = await this.running.browser.newContext({ baseURL: url, ...context });
     this.contexts.push(ownContext);
     const page = await ownContext.newPage();
     // A slow machine takes its time. What never comes is told before Jest ends the test. TEST_PAGE_MS: less, while you write one.
@@ -169,7 +206,7 @@ export class ConsoleStack {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.browser.close(), this.stack.stop()]);
+    if (!this.isShared) await end(this.running);
   }
 
   private watch(page: Page): void {

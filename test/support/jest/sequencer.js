@@ -29,6 +29,7 @@ const LONG = [
   'test/e2e/remote-calls.e2e-spec.ts',
   'test/e2e/effects.e2e-spec.ts',
   'test/e2e/approvals.e2e-spec.ts',
+  'test/console/pages.e2e-spec.ts',
   'test/console/inbox.e2e-spec.ts',
   'test/console/trace.e2e-spec.ts',
   'test/e2e/spending-caps.e2e-spec.ts',

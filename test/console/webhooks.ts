@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ConsoleStack, describeConsole } from '../support/console.js';
@@ -23,9 +22,7 @@ describeConsole('deliveries of webhooks in the console', () => {
       );
     });
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-    baton = await ConsoleStack.start({
-      env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
-    });
+    baton = await ConsoleStack.share();
     tenant = await baton.stack.createTenant('admin');
     caller = new RawCaller(baton.stack.url(0), tenant.token);
   });

@@ -14,7 +14,7 @@ describeConsole('a console whose connection fails', () => {
   let baton: ConsoleStack;
   let tenant: TestTenant;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    baton = await ConsoleStack.share();
     tenant = await baton.stack.createTenant('admin');
   });
   afterEach(() => baton.expectNoFaults());

@@ -15,7 +15,7 @@ describeConsole('lists in the console', () => {
   let tenant: TestTenant;
   let caller: RawCaller;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    baton = await ConsoleStack.share();
     tenant = await baton.stack.createTenant('admin');
     caller = new RawCaller(baton.stack.url(0), tenant.token);
     await fill(baton.stack.database.url, tenant.slug, 1_000);

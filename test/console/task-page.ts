@@ -35,7 +35,7 @@ describeConsole('the page of a task', () => {
   let tenant: TestTenant;
   let caller: RawCaller;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    baton = await ConsoleStack.share();
     tenant = await baton.stack.createTenant();
     caller = new RawCaller(baton.stack.url(0), tenant.token);
   });

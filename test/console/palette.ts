@@ -9,7 +9,7 @@ describeConsole('the palette of the console', () => {
   let tenant: TestTenant;
   let other: TestTenant;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    baton = await ConsoleStack.share();
     [tenant, other] = await Promise.all([
       baton.stack.createTenant('admin'),
       baton.stack.createTenant('admin'),

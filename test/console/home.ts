@@ -3,7 +3,6 @@ interface Drawn {
   ownerDocument: { defaultView: { getComputedStyle(bar: Drawn): { fill: string } } };
 }
 
-import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
@@ -17,9 +16,7 @@ describeConsole('the first page of the console', () => {
   let tenant: TestTenant;
   let receiver: Server;
   beforeAll(async () => {
-    baton = await ConsoleStack.start({
-      env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
-    });
+    baton = await ConsoleStack.share();
     tenant = await baton.stack.createTenant('admin');
     receiver = createServer((_, response) => response.writeHead(500).end());
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));

@@ -6,7 +6,7 @@ describeConsole('the page of operations on many tasks', () => {
   let baton: ConsoleStack;
   let tenant: TestTenant;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    baton = await ConsoleStack.share();
     tenant = await baton.stack.createTenant('admin');
     const caller = new RawCaller(baton.stack.url(0), tenant.token);
     const texts = ['one', 'two', 'three'];
