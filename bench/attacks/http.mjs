@@ -54,7 +54,14 @@ export const HTTP_ATTACKS = {
   'pipelined: unread tasks': {
     isMany: true,
     prepare: (a) => a.makeTasks(100),
-    act: (a) => a.note(unread(a.url, get('/v1/tasks?limit=100', a.bearer).repeat(64), a.signal)),
+    act: (a) =>
+      a.note(
+        unread(
+          a.url,
+          (get('/v1/tasks?limit=100', a.bearer) + get('/v1/openapi.json', {})).repeat(32),
+          a.signal,
+        ),
+      ),
   },
   'pipelined: unread welcome': {
     isMany: true,

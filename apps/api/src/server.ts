@@ -12,6 +12,7 @@ import { GrpcPort } from './grpc/grpc-port.js';
 import { LingeringResponse } from './http/lingering-response.js';
 import { PacedRequest } from './http/paced-request.js';
 import { PublicUrl } from './http/public-url.js';
+import { UnreadAnswers } from './http/unread-answers.js';
 import {
   allowOrigins,
   logRequests,
@@ -153,6 +154,7 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   await app.init();
   refuseOtherMethods(fastify, paths, app);
   app.get(ConnectionLimit, { strict: false }).limit(app.getHttpServer());
+  new UnreadAnswers(app.get(Logger), app.get(Metrics), app.get(Environment)).limit(app.getHttpServer());
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });

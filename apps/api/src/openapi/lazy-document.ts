@@ -12,7 +12,8 @@ const BASE = '/v1/';
 
 /** A document ready to be sent. */
 interface RenderedDocument {
-  json: string;
+  /** One buffer for all callers: a text would be copied for each that does not read it. */
+  json: Buffer;
   /** As the header has it, quotes included. */
   etag: string;
 }
@@ -37,7 +38,7 @@ export class LazyDocument {
 function renderDocument(document: object): RenderedDocument {
   const json = JSON.stringify(document);
   const hash = createHash('sha256').update(json).digest('base64url').slice(0, 27);
-  return { json, etag: `"${hash}"` };
+  return { json: Buffer.from(json), etag: `"${hash}"` };
 }
 
 /** The routes below `/v1` of one of the ports, in all modules. */

@@ -1,0 +1,123 @@
+import type { Logger, Metrics } from '@baton/telemetry';
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { networkOf } from './network-of.js';
+import { inNetworks } from './networks.js';
+
+/**
+ * Maximum sum of answers that wait for their readers. Those of large tasks and of streams have bounds of their own. A reader that takes
+ * nothing leaves its answer in this process, and has more answers on other connections.
+ */
+const MAX_UNREAD_MB = 64;
+/** An answer that is there at two looks has waited for its reader. */
+const LOOK_MS = 500;
+/** An attack writes six lines a minute. */
+const LOG_EVERY_MS = 10_000;
+
+/** What the readers at one address have not taken. */
+interface Readers {
+  bytes: number;
+  /** Those that have waited are closed, the first one first. */
+  readonly waiting: Socket[];
+}
+
+interface UnreadOptions {
+  /** A proxy reads for many callers, so each of its connections has a share. */
+  readonly trustedProxies: readonly string[];
+  readonly maxBytes?: number;
+}
+
+/**
+ * Bounds the memory of answers that nobody reads. An address has at most half of it, as a tenant has of the memory for large reads. If all
+ * is taken, addresses that have more than an equal share of it lose connections.
+ */
+export class UnreadAnswers {
+  private readonly sockets = new Set<Socket>();
+  private readonly isProxy: (address: string) => boolean;
+  private readonly maxBytes: number;
+  /** Connections whose answers have waited at the last look, in the order in which they began to. */
+  private unread = new Set<Socket>();
+  private looking: NodeJS.Timeout | undefined;
+  private closedSinceLog = 0;
+  private loggedAt = -Infinity;
+
+  constructor(
+    private readonly logger: Logger,
+    private readonly metrics: Metrics,
+    { trustedProxies, maxBytes = MAX_UNREAD_MB * 1024 * 1024 }: UnreadOptions,
+  ) {
+    this.isProxy = inNetworks(trustedProxies);
+    this.maxBytes = maxBytes;
+  }
+
+  limit(server: Server): void {
+    server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      this.looking ??= setInterval(() => this.look(), LOOK_MS).unref();
+      socket.once('close', () => {
+        this.sockets.delete(socket);
+        this.unread.delete(socket);
+        if (this.sockets.size > 0) return;
+        clearInterval(this.looking);
+        this.looking = undefined;
+      });
+    });
+  }
+
+  private look(): void {
+    let total = 0;
+    const still = [...this.unread].filter(({ writableLength }) => writableLength > 0);
+    const unread = new Set(still);
+    for (const socket of this.sockets) {
+      if (socket.writableLength === 0) continue;
+      total += socket.writableLength;
+      unread.add(socket);
+    }
+    this.unread = unread;
+    if (total > this.maxBytes / 2) this.close(total, new Set(still));
+  }
+
+  /** @param waited connections that may be closed */
+  private close(total: number, waited: ReadonlySet<Socket>): void {
+    const readers = [...this.byAddress(waited)].sort(([, a], [, b]) => b.bytes - a.bytes);
+    const half = this.maxBytes / 2;
+    const share = Math.min(half, this.maxBytes / readers.length);
+    let left = total;
+    for (const [reader, { bytes, waiting }] of readers) {
+      let own = bytes;
+      for (const socket of waiting) {
+        if (own <= (left > this.maxBytes ? share : half)) break;
+        own -= socket.writableLength;
+        left -= socket.writableLength;
+        socket.destroy();
+        this.count(typeof reader === 'string' ? reader : socket.remoteAddress);
+      }
+    }
+  }
+
+  private byAddress(waited: ReadonlySet<Socket>): Map<string | Socket, Readers> {
+    const found = new Map<string | Socket, Readers>();
+    for (const socket of this.unread) {
+      const { remoteAddress = '', writableLength } = socket;
+      const reader = this.isProxy(remoteAddress) ? socket : networkOf(remoteAddress);
+      const readers = found.get(reader) ?? { bytes: 0, waiting: [] };
+      found.set(reader, readers);
+      readers.bytes += writableLength;
+      if (waited.has(socket)) readers.waiting.push(socket);
+    }
+    return found;
+  }
+
+  private count(address: string | undefined): void {
+    this.metrics.limitExceeded.inc({ limit: 'unreadAnswers' });
+    this.closedSinceLog += 1;
+    if (performance.now() - this.loggedAt < LOG_EVERY_MS) return;
+    this.logger.warn('connections are closed: their callers do not read their answers', {
+      address,
+      closed: this.closedSinceLog,
+      limit: 'unreadAnswers',
+    });
+    this.loggedAt = performance.now();
+    this.closedSinceLog = 0;
+  }
+}
