@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
+import { createDatabase, type TestDatabase } from '../support/index.js';
 import { LocalRun, temporaryHome } from '../support/local-run.js';
 import { NIGHTLY } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -57,6 +58,7 @@ describe("the author's loop", () => {
   const gate = join(folder, 'gate');
   const written = join(folder, 'written');
   const module = join(agents, 'hello/index.ts');
+  let database: TestDatabase;
   let local: LocalRun;
   let caller: RawCaller;
   let demo: { url: string; token: string };
@@ -87,7 +89,10 @@ describe("the author's loop", () => {
       'name: Endless\ndescription: Never loads.\nruntime: executor\n',
     );
     writeFileSync(join(agents, 'endless/index.mjs'), ENDLESS);
+    database = await createDatabase();
     local = new LocalRun({
+      // Its own Postgres would cost as much as the rest of its start. `local.e2e-spec` has that.
+      DATABASE_URL: database.url,
       BATON_HOME: home.path,
       PORT: '0',
       BATON_AGENTS_DIR: agents,
@@ -103,6 +108,7 @@ describe("the author's loop", () => {
   afterAll(async () => {
     local.signal('SIGTERM');
     await local.exited;
+    await database.drop();
     home.remove();
     rmSync(folder, { recursive: true, force: true });
   });
