@@ -65,6 +65,7 @@ const LONGER_AT_NIGHT = [
   'e2e/hostile-peers',
   'e2e/idempotency',
   'e2e/limits',
+  'e2e/llm',
   'e2e/local',
   'e2e/models-in-code',
   'e2e/outage-answers',

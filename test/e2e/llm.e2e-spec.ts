@@ -8,6 +8,7 @@ import {
 import { randomBytes, randomUUID } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -158,7 +159,8 @@ describe('an llm agent', () => {
     expect(provider.requests[0]?.api).toBe('anthropic');
   });
 
-  it('says its whole answer once though its worker is killed in the middle of it', async () => {
+  // By day `durable-steps.spec` has this and the next.
+  nightlyIt('says its whole answer once though its worker is killed in the middle of it', async () => {
     const client = await connect('openai');
     provider.reply({ text: ['It is ', 'half past'], fault: { kind: 'stall', after: 4 } });
     provider.reply({ text: ['It is ', 'noon.'] });
@@ -176,7 +178,7 @@ describe('an llm agent', () => {
     expect(provider.requests).toHaveLength(2);
   });
 
-  it('is not asked again for a step that had ended before its worker was killed', async () => {
+  nightlyIt('is not asked again for a step that had ended before its worker was killed', async () => {
     const client = await connect('counter');
     // The first step ends with an answer that must be corrected; the worker dies in the second.
     provider.reply(

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { NIGHTLY } from '../support/nightly.js';
+import { nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -93,7 +93,7 @@ describe('agents that live elsewhere', () => {
   }
 
   // By day remote-versions.spec has both over each binding.
-  describe.each(NIGHTLY ? ['1.0', '0.3'] : ['1.0'])('and speak %s', (version) => {
+  nightlyDescribe.each(['1.0', '0.3'])('and speak %s', (version) => {
     const slug = `speaks-${version.replace('.', '-')}`;
 
     it('are streamed, and nothing is lost or doubled when they are restarted in mid-stream', async () => {
@@ -129,7 +129,8 @@ describe('agents that live elsewhere', () => {
     expect(JSON.stringify(task)).not.toContain(remote('0.3').tasks.at(-1)?.id);
   });
 
-  it('are not asked again when the worker dies in mid-stream', async () => {
+  // By day `remote-a2a-runtime.spec` has this.
+  nightlyIt('are not asked again when the worker dies in mid-stream', async () => {
     const agent = remote('1.0');
     const times = (name: string): number => agent.methods.filter((method) => method === name).length;
     const sends = times('SendStreamingMessage');
