@@ -402,7 +402,7 @@ const worker = group('Worker', {
     integer(0, 50),
     12,
     'Share of the slots of all workers, in percent, that stays free for tenants with few runs in flight. At least one slot, ' +
-      'and none while there are fewer than four slots. 0 reserves none.',
+      'and none while there are fewer than four slots. 0 reserves none, and lets all runs of a tenant begin at once beside those of others.',
   ),
   workerGraceMs: setting(
     milliseconds,

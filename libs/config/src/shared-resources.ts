@@ -283,9 +283,10 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
   },
   {
     name: 'event loop of a worker',
-    settings: ['workerConcurrency', 'pushPerTenant'],
+    settings: ['workerConcurrency', 'reservedSlotsPercent', 'pushPerTenant'],
     limits: ['runsAtOnce'],
     constants: {
+      YOUNG_RUNS: 'libs/tasks/src/runs/fair-starts.ts',
       MAX_PART_BYTES: 'libs/outbound/src/guarded-answer.ts',
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
       TURN_MS: 'libs/outbound/src/answer-turns.ts',
@@ -294,13 +295,15 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     },
     share:
       'Answers of models, tools, remote agents and receivers to a tenant take {TENANT_TIME_SHARE} of the time. ' +
-      'Large appends of its runs take {LARGE_WRITES_SHARE} while other tenants append.',
+      'Large appends of its runs take {LARGE_WRITES_SHARE} while other tenants append. ' +
+      '{YOUNG_RUNS} of its short runs begin at a time while a tenant with fewer is active.',
     details:
       'Answers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
     exceeded:
-      'The connection is not read until it is its turn. Compressed answers are refused. Runs wait for the log.',
-    metrics: ['nodejs_eventloop_lag_p99_seconds'],
+      'The connection is not read until it is its turn. Compressed answers are refused. Runs wait for the log, and for their start.',
+    metrics: ['nodejs_eventloop_lag_p99_seconds', 'baton_worker_runs_held'],
     tests: [
+      'libs/tasks/src/runs/fair-starts.spec.ts',
       'libs/outbound/src/answer-turns.spec.ts',
       'libs/outbound/src/outbound.spec.ts',
       'libs/database/src/runs/large-writes.spec.ts',

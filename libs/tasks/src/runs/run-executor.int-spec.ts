@@ -19,6 +19,9 @@ import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
+import { AppendRefused } from '../core/append-refused.js';
+import { ActiveRuns } from './active-runs.js';
+import { FairStarts } from './fair-starts.js';
 import { RunExecutor } from './run-executor.js';
 import { WorkerIdentity } from './worker-identity.js';
 import { compileWorker } from './worker.fixture.js';
@@ -356,6 +359,44 @@ it('an agent whose task is canceled is stopped, and nothing that it says afterwa
     [3, TaskState.TASK_STATE_CANCELED],
   ]);
   expect(await runOf(job)).toMatchObject({ state: 'canceled' });
+});
+
+describe('a run that waits for others of its tenant to begin', () => {
+  /** Executes a run that is held up until it is stopped. @returns the run, and what resolves when its execution is over */
+  async function hold(): Promise<{ job: RunJob; executed: Promise<void> }> {
+    act = async function* (turn) {
+      yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    };
+    const job = await order();
+    let executed!: Promise<void>;
+    await new Promise<void>((isHeld) => {
+      const enter = (_: string, signal: AbortSignal) => {
+        isHeld();
+        return once(signal, 'abort').then(() => Promise.reject(new AppendRefused('the run was stopped')));
+      };
+      jest.spyOn(worker.get(FairStarts, { strict: false }), 'enter').mockImplementationOnce(enter);
+      executed = executor.execute(job);
+    });
+    return { job, executed };
+  }
+
+  it('is canceled without a word of its agent', async () => {
+    const { job, executed } = await hold();
+    await worker.get(TurnEnds, { strict: false }).cancel(tenantId, null, job.taskId);
+    await executed;
+    expect(await logOf(job)).toEqual([
+      [1, TaskState.TASK_STATE_SUBMITTED],
+      [2, TaskState.TASK_STATE_WORKING],
+      [3, TaskState.TASK_STATE_CANCELED],
+    ]);
+  });
+
+  it('goes back to the queue when its worker stops', async () => {
+    const { job, executed } = await hold();
+    worker.get(ActiveRuns, { strict: false }).stopAll('shutdown');
+    await executed;
+    expect(await runOf(job)).toMatchObject({ state: 'queued', error: null });
+  });
 });
 
 it('an attempt that has lost its run says nothing more: the next one goes on in its place', async () => {

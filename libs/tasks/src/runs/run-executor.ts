@@ -41,6 +41,7 @@ import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { AgentCharges } from '../charges/agent-charges.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
+import { FairStarts } from './fair-starts.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { TurnOutput } from './turn-output.js';
@@ -121,6 +122,7 @@ export class RunExecutor {
     private readonly logger: Logger,
     private readonly tracing: Tracing,
     private readonly charges: AgentCharges,
+    private readonly fairStarts: FairStarts,
   ) {
     this.starts = metrics.of(RUN_START);
     this.finished = metrics.of(RUNS_FINISHED);
@@ -190,7 +192,6 @@ export class RunExecutor {
       claimed();
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
-      if (run.attempt === 1) this.starts.observe({}, run.waitedSeconds, run.traceparent);
       this.claims.inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
       const startedAt = performance.now();
       if (this.tracing.tracer) span = startRunSpan(this.tracing.tracer, run, receivedAt);
@@ -264,9 +265,14 @@ export class RunExecutor {
     });
     const records = this.turns.recordsOf(run);
     const { signal } = controller;
+    const claimedAt = performance.now();
     let isCutOff = false;
+    let leave: (() => void) | undefined;
     try {
       this.publishWorking(run);
+      leave = await this.fairStarts.enter(run.tenantId, signal);
+      const heldSeconds = (performance.now() - claimedAt) / 1000;
+      if (run.attempt === 1) this.starts.observe({}, run.waitedSeconds + heldSeconds, run.traceparent);
       await this.converse({ run, writer, output, metadata, records, signal }, span).catch((error: unknown) =>
         this.suspend(error, run, writer, signal, { span, log }),
       );
@@ -287,6 +293,7 @@ export class RunExecutor {
       writer.discard();
       records.discard();
       this.active.release(run);
+      leave?.();
     }
     if (isCutOff || controller.signal.reason === 'shutdown') await this.dispatcher.returnToQueue(run);
     return writer.ended;

@@ -8,6 +8,7 @@ import { TurnsModule } from '../turns/turns.module.js';
 import { AgentCharges } from '../charges/agent-charges.js';
 import { ActiveRuns } from './active-runs.js';
 import { CallRecords } from './call-records.js';
+import { FairStarts } from './fair-starts.js';
 import { RunExecutor } from './run-executor.js';
 import { RunConsumer } from './run-consumer.js';
 import { PinnedAgents } from './pinned-agents.js';
@@ -36,6 +37,7 @@ import { WorkerIdentity } from './worker-identity.js';
     ActiveRuns,
     AgentCharges,
     CallRecords,
+    FairStarts,
     PinnedAgents,
     Quarantine,
     ReservedSlots,

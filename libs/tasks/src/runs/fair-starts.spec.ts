@@ -1,0 +1,139 @@
+import type { Environment } from '@baton/config';
+import { Metrics } from '@baton/telemetry';
+import { AppendRefused } from '../core/append-refused.js';
+import { FairStarts } from './fair-starts.js';
+
+/** A run of this time is over before it counts as long. */
+const SHORT_MS = 20;
+/** Longer than any run counts as young, and than a tenant counts as active. */
+const LONG_MS = 10_000;
+
+let metrics: Metrics;
+let starts: FairStarts;
+
+const startsWith = (reservedSlotsPercent: number): FairStarts => {
+  metrics = new Metrics();
+  return new FairStarts({ reservedSlotsPercent } as Environment, metrics);
+};
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  starts = startsWith(12);
+});
+afterEach(() => jest.useRealTimers());
+
+/** Runs that begin at the same time. */
+class Runs {
+  begun = 0;
+  over = 0;
+  /** How many were under way at once. */
+  most = 0;
+
+  constructor(
+    private readonly tenantId: string,
+    private readonly runMs: number,
+  ) {}
+
+  async send(count: number, signal?: AbortSignal): Promise<void> {
+    const run = async () => {
+      const leave = await starts.enter(this.tenantId, signal ?? new AbortController().signal);
+      this.begun += 1;
+      this.most = Math.max(this.most, this.begun - this.over);
+      await new Promise((done) => setTimeout(done, this.runMs));
+      this.over += 1;
+      leave();
+    };
+    await Promise.all(Array.from({ length: count }, run));
+  }
+}
+
+/** Another tenant calls an agent now and then. */
+async function callNowAndThen(forMs: number): Promise<void> {
+  for (let ms = 0; ms < forMs; ms += 1_000) {
+    const leave = await starts.enter('light', new AbortController().signal);
+    leave();
+    await jest.advanceTimersByTimeAsync(1_000);
+  }
+}
+
+async function held(): Promise<number> {
+  return Number(/^baton_worker_runs_held (\d+)$/m.exec((await metrics.render()).body)?.[1]);
+}
+
+it('lets a tenant that is alone begin all its runs at once', async () => {
+  const runs = new Runs('heavy', SHORT_MS);
+  const sent = runs.send(50);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(runs.begun).toBe(50);
+  await jest.advanceTimersByTimeAsync(SHORT_MS);
+  await sent;
+});
+
+it('lets two short runs of a tenant begin at a time while another tenant has few', async () => {
+  const runs = new Runs('heavy', SHORT_MS);
+  const calls = callNowAndThen(1_000);
+  const sent = runs.send(20);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(runs.begun).toBe(2);
+  expect(await held()).toBe(18);
+  await calls;
+  await sent;
+  expect(runs.most).toBe(2);
+  expect(await held()).toBe(0);
+});
+
+it('holds up no run of the tenant that has few', async () => {
+  await starts.enter('light', new AbortController().signal);
+  void new Runs('heavy', SHORT_MS).send(20);
+  const runs = new Runs('light', SHORT_MS);
+  void runs.send(1);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(runs.begun).toBe(1);
+});
+
+it('lets more and more runs of a tenant begin at a time while they last', async () => {
+  const runs = new Runs('heavy', LONG_MS);
+  const calls = callNowAndThen(2_000);
+  void runs.send(50);
+  await calls;
+  expect(runs.begun).toBe(50);
+});
+
+it('lets all runs begin when the other tenant is no longer active', async () => {
+  await starts.enter('light', new AbortController().signal);
+  const runs = new Runs('heavy', SHORT_MS);
+  const sent = runs.send(1_000);
+  await jest.advanceTimersByTimeAsync(2_000 + SHORT_MS);
+  expect(runs.begun).toBe(1_000);
+  await jest.advanceTimersByTimeAsync(SHORT_MS);
+  await sent;
+});
+
+it('holds up none of two tenants that both have many', async () => {
+  const tenants = ['one', 'two'].map((name) => new Runs(name, 200));
+  // Each of them counts as light until it has sent its second run.
+  for (const runs of tenants) void runs.send(300);
+  await jest.advanceTimersByTimeAsync(2_500);
+  expect(tenants.map(({ begun }) => begun)).toEqual([300, 300]);
+});
+
+it('gives up a run that is stopped while it waits', async () => {
+  await starts.enter('light', new AbortController().signal);
+  const runs = new Runs('heavy', LONG_MS);
+  void runs.send(2);
+  const stop = new AbortController();
+  const refused = expect(runs.send(1, stop.signal)).rejects.toBeInstanceOf(AppendRefused);
+  stop.abort('canceled');
+  await refused;
+  expect(await held()).toBe(0);
+  await expect(runs.send(1, stop.signal)).rejects.toBeInstanceOf(AppendRefused);
+});
+
+it('holds up no run if the operator reserves no slots', async () => {
+  starts = startsWith(0);
+  await starts.enter('light', new AbortController().signal);
+  const runs = new Runs('heavy', LONG_MS);
+  void runs.send(50);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(runs.begun).toBe(50);
+});
