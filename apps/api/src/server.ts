@@ -154,7 +154,7 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   await app.init();
   refuseOtherMethods(fastify, paths, app);
   app.get(ConnectionLimit, { strict: false }).limit(app.getHttpServer());
-  new UnreadAnswers(app.get(Logger), app.get(Metrics), app.get(Environment)).limit(app.getHttpServer());
+  app.get(UnreadAnswers, { strict: false }).limit(app.getHttpServer());
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });

@@ -139,7 +139,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     constants: { MAX_UNREAD_MB: 'apps/api/src/http/unread-answers.ts' },
     share:
       'Open streams of a tenant. A stream has its own buffer, and if the total is taken an equal share of it. Of {MAX_UNREAD_MB} MiB for all ' +
-      'other answers over HTTP, an address or a connection of a trusted proxy has half, and if all is taken an equal share.',
+      'other answers, an address or a connection of a trusted proxy has half, and if all is taken an equal share.',
     details:
       'Pages of the log take as much again: a tenant has half, its guests together half, and each at least one page.',
     exceeded:
@@ -147,6 +147,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     metrics: ['baton_open_streams', 'baton_task_watches', 'baton_limit_exceeded_total'],
     tests: [
       'apps/api/src/http/unread-answers.spec.ts',
+      'apps/api/src/grpc/unread-messages.spec.ts',
       'apps/api/src/streams/event-stream.spec.ts',
       'libs/tasks/src/relay/log-reader.spec.ts',
       'apps/api/src/streams/stream-quota.int-spec.ts',

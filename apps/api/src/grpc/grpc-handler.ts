@@ -11,6 +11,7 @@ import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
 import { tooLarge } from '../http/body-reader.js';
 import { holderOf } from '../http/holder-of.js';
+import type { UnreadAnswers } from '../http/unread-answers.js';
 import type { ConnectionLimit } from '../http/connection-limit.js';
 import type { BodyLease } from '../http/body-lease.js';
 import type { BodyMemoryPool } from '../http/body-memory-pool.js';
@@ -57,6 +58,7 @@ export interface Shared {
   unstored: UnstoredBodies;
   turns: LoopTurns;
   connections: ConnectionLimit;
+  unread: UnreadAnswers;
   guard: AccessGuard;
   unauthenticated: UnauthenticatedLimit;
   calls: CallHandler;

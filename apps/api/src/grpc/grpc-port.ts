@@ -7,6 +7,7 @@ import { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { CallHandler } from '../core/call-handler.js';
 import { ConnectionLimit } from '../http/connection-limit.js';
 import { BodyMemoryPool } from '../http/body-memory-pool.js';
+import { UnreadAnswers } from '../http/unread-answers.js';
 import { UnstoredBodies } from '../http/unstored-bodies.js';
 import { LoopTurns } from '../http/loop-turns.js';
 import { Failures } from '../http/failures.js';
@@ -29,6 +30,7 @@ export class GrpcPort implements OnApplicationShutdown {
     readonly unstored: UnstoredBodies,
     readonly turns: LoopTurns,
     readonly connections: ConnectionLimit,
+    readonly unread: UnreadAnswers,
     readonly guard: AccessGuard,
     readonly unauthenticated: UnauthenticatedLimit,
     readonly calls: CallHandler,

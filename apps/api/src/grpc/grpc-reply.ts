@@ -35,6 +35,10 @@ export class GrpcReply implements CallReply {
   httpStatus = CALLER_LEFT;
   private readonly initial = new Metadata();
   private isOpen = false;
+  /** Bytes of messages that the caller has not taken. */
+  private unread = 0;
+  /** Called with the change of these bytes. */
+  onUnread: ((change: number) => void) | undefined;
 
   constructor(
     private readonly call: ServerInterceptingCall,
@@ -65,7 +69,12 @@ export class GrpcReply implements CallReply {
   /** @param onTaken called when the caller has taken the message */
   message(bytes: Buffer, onTaken: () => void): void {
     this.open();
-    if (!this.raw.destroyed) this.call.sendMessage(bytes, onTaken);
+    if (this.raw.destroyed) return;
+    this.count(bytes.length);
+    this.call.sendMessage(bytes, () => {
+      this.count(-bytes.length);
+      onTaken();
+    });
   }
 
   /** Ends the call well. */
@@ -105,6 +114,7 @@ export class GrpcReply implements CallReply {
     if (this.raw.destroyed) return;
     if (!this.raw.writableFinished && Number(this.call.getDeadline()) <= Date.now()) this.httpStatus = 504;
     this.raw.destroyed = true;
+    this.count(-this.unread);
     this.raw.emit('close');
   }
 
@@ -118,6 +128,13 @@ export class GrpcReply implements CallReply {
   private get stream(): ServerHttp2Stream | undefined {
     const { nextCall } = this.call as unknown as { nextCall?: { stream?: ServerHttp2Stream } };
     return nextCall?.stream;
+  }
+
+  /** After the end nothing is left to count. */
+  private count(change: number): void {
+    const before = this.unread;
+    this.unread = Math.max(before + change, 0);
+    if (this.unread !== before) this.onUnread?.(this.unread - before);
   }
 
   private end(code: Status, details: string, metadata: Metadata, httpStatus: number): void {

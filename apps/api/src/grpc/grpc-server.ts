@@ -115,6 +115,7 @@ export class GrpcServer {
       return;
     }
     const peer = peerOf(socket);
+    this.shared.unread.watch(socket);
     this.sockets.add(socket);
     this.connections.set(peer, connection);
     socket.once('close', () => {
@@ -177,6 +178,8 @@ export class GrpcServer {
           onReceiveMetadata: (metadata, admit) => {
             const begun = this.handler.begin(origin, metadata, intercepted);
             exchange = begun;
+            if (connection)
+              begun.reply.onUnread = (change) => this.shared.unread.note(connection.socket, change);
             this.admitted.set(metadata, begun);
             const onAdmitted = (isAdmitted: boolean): void => {
               if (!isAdmitted) return;

@@ -10,6 +10,7 @@ import { ErrorFilter } from './error-filter.js';
 import { Failures } from './failures.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory-pool.js';
+import { UnreadAnswers } from './unread-answers.js';
 import { UnstoredBodies } from './unstored-bodies.js';
 import { ManagementPort } from '../management/management-port.js';
 import { InFlightRequests } from './in-flight-requests.js';
@@ -18,6 +19,12 @@ const CONNECTIONS = {
   provide: ConnectionLimit,
   useFactory: (environment: Environment, logger: Logger, metrics: Metrics) =>
     publicConnections(environment, logger, metrics),
+  inject: [Environment, Logger, Metrics],
+};
+const UNREAD = {
+  provide: UnreadAnswers,
+  useFactory: (environment: Environment, logger: Logger, metrics: Metrics) =>
+    new UnreadAnswers(logger, metrics, environment),
   inject: [Environment, Logger, Metrics],
 };
 const SHARED = [
@@ -34,7 +41,7 @@ const SHARED = [
 
 /** Shared by all endpoints: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
 @Module({
-  providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, CONNECTIONS, ...SHARED],
-  exports: [ConnectionLimit, ...SHARED],
+  providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, CONNECTIONS, UNREAD, ...SHARED],
+  exports: [ConnectionLimit, UnreadAnswers, ...SHARED],
 })
 export class HttpModule {}

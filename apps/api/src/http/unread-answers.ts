@@ -33,6 +33,8 @@ interface UnreadOptions {
  */
 export class UnreadAnswers {
   private readonly sockets = new Set<Socket>();
+  /** Bytes that are not in the buffer of the socket. */
+  private readonly outside = new WeakMap<Socket, number>();
   private readonly isProxy: (address: string) => boolean;
   private readonly maxBytes: number;
   /** Connections whose answers have waited at the last look, in the order in which they began to. */
@@ -50,27 +52,41 @@ export class UnreadAnswers {
     this.maxBytes = maxBytes;
   }
 
+  /** Bounds the answers of a server of HTTP. */
   limit(server: Server): void {
-    server.on('connection', (socket) => {
-      this.sockets.add(socket);
-      this.looking ??= setInterval(() => this.look(), LOOK_MS).unref();
-      socket.once('close', () => {
-        this.sockets.delete(socket);
-        this.unread.delete(socket);
-        if (this.sockets.size > 0) return;
-        clearInterval(this.looking);
-        this.looking = undefined;
-      });
+    server.on('connection', (socket) => this.watch(socket));
+  }
+
+  /** Bounds the answers of a connection. */
+  watch(socket: Socket): void {
+    this.sockets.add(socket);
+    this.looking ??= setInterval(() => this.look(), LOOK_MS).unref();
+    socket.once('close', () => {
+      this.sockets.delete(socket);
+      this.unread.delete(socket);
+      if (this.sockets.size > 0) return;
+      clearInterval(this.looking);
+      this.looking = undefined;
     });
+  }
+
+  /** HTTP/2 keeps answers outside of the socket. @param change in bytes: above 0 for an answer, below when it was taken */
+  note(socket: Socket, change: number): void {
+    this.outside.set(socket, (this.outside.get(socket) ?? 0) + change);
+  }
+
+  private bytesOf(socket: Socket): number {
+    return socket.writableLength + (this.outside.get(socket) ?? 0);
   }
 
   private look(): void {
     let total = 0;
-    const still = [...this.unread].filter(({ writableLength }) => writableLength > 0);
+    const still = [...this.unread].filter((socket) => this.bytesOf(socket) > 0);
     const unread = new Set(still);
     for (const socket of this.sockets) {
-      if (socket.writableLength === 0) continue;
-      total += socket.writableLength;
+      const bytes = this.bytesOf(socket);
+      if (bytes === 0) continue;
+      total += bytes;
       unread.add(socket);
     }
     this.unread = unread;
@@ -87,8 +103,9 @@ export class UnreadAnswers {
       let own = bytes;
       for (const socket of waiting) {
         if (own <= (left > this.maxBytes ? share : half)) break;
-        own -= socket.writableLength;
-        left -= socket.writableLength;
+        const freed = this.bytesOf(socket);
+        own -= freed;
+        left -= freed;
         socket.destroy();
         this.count(typeof reader === 'string' ? reader : socket.remoteAddress);
       }
@@ -98,11 +115,11 @@ export class UnreadAnswers {
   private byAddress(waited: ReadonlySet<Socket>): Map<string | Socket, Readers> {
     const found = new Map<string | Socket, Readers>();
     for (const socket of this.unread) {
-      const { remoteAddress = '', writableLength } = socket;
+      const { remoteAddress = '' } = socket;
       const reader = this.isProxy(remoteAddress) ? socket : networkOf(remoteAddress);
       const readers = found.get(reader) ?? { bytes: 0, waiting: [] };
       found.set(reader, readers);
-      readers.bytes += writableLength;
+      readers.bytes += this.bytesOf(socket);
       if (waited.has(socket)) readers.waiting.push(socket);
     }
     return found;
