@@ -241,16 +241,29 @@ function refuseBeyondLimit(instance: FastifyInstance, limit: ConnectionLimit): v
   });
 }
 
-/** HTTP/1.1 requires a host (RFC 9112 §3.2). */
+/** HTTP/1.1 requires one host (RFC 9112 §3.2). */
 function refuseWithoutHost(instance: FastifyInstance): void {
   instance.addHook('onRequest', ({ raw }, reply, done) => {
-    if (raw.headers.host !== undefined || raw.httpVersion !== '1.1') {
+    const hosts = hostsOf(raw.rawHeaders);
+    if (hosts === 1 || (hosts === 0 && raw.httpVersion !== '1.1')) {
       done();
       return;
     }
     reply.header('connection', 'close');
-    sendPlainError(reply, 400, 'the request has no Host header, which HTTP/1.1 requires');
+    const what =
+      hosts === 0 ? 'no Host header' : `${String(hosts)} Host headers, and a proxy may follow another one`;
+    sendPlainError(reply, 400, `the request has ${what}: HTTP/1.1 requires one`);
   });
+}
+
+/** How many Host headers there are. Node.js shows the first one only. @param raw names and values in turns */
+function hostsOf(raw: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
 }
 
 /** A path, and the methods that it has. */

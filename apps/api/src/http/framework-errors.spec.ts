@@ -1,3 +1,4 @@
+import { RawSocket } from '../../../../test/support/raw-socket.js';
 import { errorCodes } from 'fastify';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { rawRequest } from '../../../../test/support/api/raw-request.js';
@@ -133,5 +134,12 @@ describe('what Node itself refuses', () => {
       { error: { code: 400, message: expect.stringContaining('Host header') } },
     ]);
     expect(hostless.headers['x-content-type-options']).toBe('nosniff');
+  });
+
+  it('and a request with two hosts, of which a proxy may follow the other one', async () => {
+    const peer = await RawSocket.open(api.url);
+    peer.send('GET /healthz HTTP/1.1\r\nhost: one.example\r\nHOST: two.example\r\n\r\n');
+    await peer.closed;
+    expect(peer.received).toMatch(/^HTTP\/1\.1 400 [^]*2 Host headers/);
   });
 });
