@@ -45,13 +45,13 @@ module.exports = class {
         `FAIL ${relative(process.cwd(), path)} hangs: none of its tests has ended for ${this.minutes} minutes. The run ends.\n`,
       );
     }
-    // Whoever is in an endless loop does not notice that its parent has gone.
+    // A worker in an endless loop does not notice that its parent has gone.
     for (const pid of workerPids()) process.kill(pid, 'SIGKILL');
     process.exit(1);
   }
 };
 
-/** The workers of Jest, where the system tells them. Also Postgres and Redis, which nobody needs any more. */
+/** The workers of Jest, as Linux lists them. Postgres and Redis are among them: the run is over, so they may end too. */
 function workerPids() {
   try {
     return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ').map(Number);

@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type ClaimedRun,
   TaskTreeStore,
@@ -162,6 +163,15 @@ describe('a suspended run', () => {
       'suspended',
     ]);
     expect((await dispatch(parent)).map(({ runId }) => runId)).toEqual([parent.runId]);
+  });
+
+  it('sleeps for no shorter than its time', async () => {
+    const run = await startTask(stores);
+    const since = performance.now();
+    await taskTree.suspend(run, [], 300);
+    while ((await taskTree.wakeDue(9)) === 0) await delay(10);
+    // The clock of Postgres is another one.
+    expect(performance.now() - since).toBeGreaterThan(300 - 50);
   });
 
   it('costs no sweep anything while it sleeps', async () => {

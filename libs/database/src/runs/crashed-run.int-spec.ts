@@ -23,6 +23,9 @@ const dispatchNow = async (tenantId: string): Promise<void> => {
   expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
 };
 
+/** Postgres stores times to the millisecond, and its clock may differ a little. */
+const CLOCKS_MS = 50;
+
 /** How long the run still has to wait, in seconds. */
 const pause = async (runId: string): Promise<number> => {
   const wait = `extract(epoch FROM not_before - clock_timestamp())::float8 AS wait`;
@@ -35,18 +38,16 @@ it('a run without a backoff waits all the same when it crashes again, and longer
   const { tenantId, runId } = await startTask(stores, { ...newTask(), retry });
   await expire(runId);
   expect(await reclaim()).toHaveLength(1);
-  const waited: number[] = [];
-  for (const pauseMs of [1_000, 4_000, 16_000, 60_000]) {
+  for (const pauseMs of [1_000, 4_000, 16_000, 60_000, 60_000]) {
     await stores.runs.claim(tenantId, runId, 'w', LEASE_MS);
     await expire(runId);
+    const since = performance.now();
     expect(await reclaim()).toEqual([]);
-    const left = await pause(runId);
-    expect(left).toBeLessThanOrEqual(pauseMs / 1000);
-    waited.push(left);
+    const left = (await pause(runId)) * 1000;
+    expect(left).toBeLessThanOrEqual(pauseMs);
+    expect(left).toBeGreaterThan(pauseMs - (performance.now() - since) - CLOCKS_MS);
     await dispatchNow(tenantId);
   }
-  const [second = 0, third = 0, fourth = 0, fifth = 0] = waited;
-  expect([second < third, third < fourth, fourth < fifth]).toEqual([true, true, true]);
 });
 
 it.each([

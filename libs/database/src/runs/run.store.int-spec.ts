@@ -324,6 +324,14 @@ describe('leases', () => {
     expect(await beat(stores, [one], 'other')).toEqual([one.runId]);
   });
 
+  it('a heartbeat extends no lease of another worker, not even while it claims the same run', async () => {
+    const run = await startTask(stores);
+    await expire(run.runId);
+    expect(await beat(stores, [run], 'other')).toEqual([run.runId]);
+    expect(await beat(stores, [{ ...run, attempt: 0 }], 'other')).toEqual([]);
+    expect((await reclaim()).map(({ runId }) => runId)).toEqual([run.runId]);
+  });
+
   it('a heartbeat waits for no lock: a locked run costs no other', async () => {
     const [one, two] = [await startTask(stores), await startTask(stores)];
     await stores.database.inSystem(async (transaction) => {
@@ -333,6 +341,16 @@ describe('leases', () => {
       expect(await beat(stores, [one, two])).toEqual([]);
     });
     expect(await reclaim()).toEqual([]);
+  });
+
+  it('ends when its time has come and not before, with and without attempts left', async () => {
+    const [run, last] = [await startTask(stores), await startTask(stores, { ...newTask(), retry: ONCE })];
+    const [at, next] = ['2100-01-01T00:00:00.000Z', '2100-01-01T00:00:00.001Z'];
+    await sql(stores, `UPDATE runs SET lease_expires_at = '${at}'`);
+    expect(await stores.runs.reclaimExpired(10, at)).toEqual([]);
+    expect(await stores.runs.failPoisoned(10, at, crashText)).toEqual([]);
+    expect(await stores.runs.reclaimExpired(10, next)).toMatchObject([{ runId: run.runId }]);
+    expect(await stores.runs.failPoisoned(10, next, crashText)).toMatchObject([{ runId: last.runId }]);
   });
 
   it('an expired one puts the run back, for one sweeper only', async () => {

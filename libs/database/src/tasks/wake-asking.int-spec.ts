@@ -1,5 +1,6 @@
 import { TaskState, taskStateToJSON } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   endTurn,
   openStores,
@@ -96,6 +97,15 @@ describe('a task that asks, and goes on without an answer when its time has come
     });
     await sql(stores, `UPDATE tasks SET wakes_at = now() - interval '1 second' WHERE id = '${run.taskId}'`);
     expect((await stores.runs.findWork(60_000)).unansweredTasks).toBe(true);
+  });
+
+  it('waits for an answer for no shorter than its time', async () => {
+    const run = await startTask(stores);
+    const since = performance.now();
+    await ask(run, 2, 300);
+    while ((await stores.tasks.wakeAsking(LIMIT)).length === 0) await delay(10);
+    // The clock of Postgres is another one.
+    expect(performance.now() - since).toBeGreaterThan(300 - 50);
   });
 
   it('refuses an answer from then on, and says why, until it asks again', async () => {
