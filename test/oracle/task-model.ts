@@ -160,7 +160,7 @@ const noState = (): State => ({
 
 const NO_QUOTA: Quota = { maxInFlight: null, maxWaiting: null, reserveUpTo: 1, exact: false };
 const THREE_TIMES: Retry = { maxAttempts: 3, initialMs: 0, factor: 1, maxMs: 0 };
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 /** Of a task that does not continue without an answer. */
 const NEVER: Pick<ModelTask, 'wakesAt' | 'wakesRun'> = { wakesAt: null, wakesRun: null };
 
@@ -1139,7 +1139,7 @@ const backoffMs = ({ crashes, retry: { initialMs, factor, maxMs } }: ModelRun): 
   Math.min(maxMs, initialMs * factor ** crashes);
 /** A pause that grows with each crash. After the first one there is none: another run may be to blame. */
 const quarantineMs = ({ crashes }: ModelRun): number =>
-  crashes === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, 1000 * 4 ** (crashes - 1));
+  crashes === 0 ? 0 : Math.min(MAX_PAUSE_MS, 1000 * 4 ** (crashes - 1));
 const pauseAfterCrash = (run: ModelRun): number => Math.max(backoffMs(run), quarantineMs(run));
 
 const logLine = ({ attempt, says }: LogEvent, i: number): string => `${i + 1} @${attempt} ${says}`;

@@ -15,7 +15,6 @@ export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './op
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { VersionsInUse } from './operations/versions-in-use.js';
 export { OperationTable } from './operations/operation-table.js';
-export { EFFECT_OUTCOMES, type EffectOutcome } from '@baton/database';
 export { EffectLedger, type TaskEffect } from './operations/effect-ledger.js';
 export { ParkedTasks } from './operations/parked-tasks.js';
 export { TaskDetails } from './operations/task-details.js';
@@ -29,6 +28,7 @@ export { WorkerWatch } from './platform/worker-watch.js';
 export { ActiveRuns } from './runs/active-runs.js';
 export { WorkerPresence } from './runs/worker-presence.js';
 export { Schedules } from './schedules/schedules.js';
+export { type CapSpec, SpendingCaps } from './spending/spending-caps.js';
 export { type OpenWork, type StoppedWork } from './tenants/principal-activity.js';
 export { BoundHosts, type HostTarget } from './tenants/bound-hosts.js';
 export { PlatformService, type PlatformQueue } from './tenants/platform-service.js';
@@ -88,8 +88,19 @@ export type {
 } from '@baton/database';
 export {
   BULK_ACTIONS,
+  CAP_KINDS,
+  CAP_PERIODS,
+  type CapPeriod,
+  CONTEXTS,
+  EFFECT_OUTCOMES,
+  type EffectOutcome,
+  MISSED,
+  ON_LIMIT,
+  OVERLAPS,
   RUN_CLASSES,
+  type ScheduleSpec,
   SEARCH_PLACES,
+  type SpendingCapUse,
   TIMED_AGENTS,
   TIMED_TASKS,
   USAGE_DAYS,
@@ -97,6 +108,3 @@ export {
   type UsageKey,
   type UsageSums,
 } from '@baton/database';
-export { CAP_KINDS, CAP_PERIODS, type CapPeriod, ON_LIMIT, type SpendingCapUse } from '@baton/database';
-export { type CapSpec, SpendingCaps } from './spending/spending-caps.js';
-export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

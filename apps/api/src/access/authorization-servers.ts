@@ -8,7 +8,7 @@ import { HostBindings } from './host-bindings.js';
 
 /** A changed list shows everywhere within this time, even if the control message is lost. */
 const CACHE_MS = 5_000;
-/** The key of the tenant of an installation that has one alone. */
+/** Cache key of an installation with a single tenant. */
 const ONLY_TENANT = '';
 
 /** The metadata of a resource that OAuth protects (RFC 9728 §2). */
@@ -49,9 +49,9 @@ export class AuthorizationServers implements OnModuleInit, OnApplicationShutdown
     this.cache.stop();
   }
 
-  /** The metadata of what has that path. Undefined: there is nowhere to sign in. */
+  /** The metadata of the resource at that path. Undefined: the tenant trusts no issuer. */
   async metadata(path: string, request: CallRequest): Promise<ProtectedResource | undefined> {
-    const { origin, tenantId } = await this.placeOf(request);
+    const { origin, tenantId } = await this.resolveHost(request);
     const servers = (await this.cache.get(tenantId)) ?? [];
     if (servers.length === 0) return undefined;
     return {
@@ -62,16 +62,17 @@ export class AuthorizationServers implements OnModuleInit, OnApplicationShutdown
     };
   }
 
-  /** The parameter of `WWW-Authenticate` that says where the metadata are (RFC 9728 §5.1). Empty: there are none. */
+  /** The parameter `resource_metadata` of `WWW-Authenticate`: the URL of the metadata (RFC 9728 §5.1). Empty: there are none. */
   async challenge(request: FastifyRequest): Promise<string> {
     const [path = ''] = request.url.split('?', 1);
     const metadata = await this.metadata(path, request);
     if (!metadata) return '';
-    const { origin } = await this.placeOf(request);
+    const { origin } = await this.resolveHost(request);
     return `, resource_metadata="${origin}/.well-known/oauth-protected-resource${path}"`;
   }
 
-  private async placeOf(request: CallRequest): Promise<{ origin: string; tenantId: string }> {
+  /** The origin that the client sees, and the tenant of its host. */
+  private async resolveHost(request: CallRequest): Promise<{ origin: string; tenantId: string }> {
     const shared = this.publicUrl.of(request);
     const binding = await this.hosts.of(request);
     if (!binding) return { origin: shared, tenantId: ONLY_TENANT };

@@ -21,12 +21,15 @@ const issuerAnswer = z
     selector: z
       .object({ claim: z.string(), value: z.string() })
       .nullable()
-      .describe('The claim by which its tokens select the tenant. Null: issuer and audience do'),
-    jwks_url: z.string().nullable().describe('Null: its discovery document says'),
+      .describe('Claim and value that select the tenant. Null: issuer and audience select it'),
+    jwks_url: z.string().nullable().describe('Null: the URL in its discovery document'),
     subject_claim: z.string(),
     scopes,
     grants: z.array(z.object({ claim: z.string(), value: z.string(), scopes })),
-    agents: z.array(z.string()).nullable().describe('All agents that exist for its users. Null: all'),
+    agents: z
+      .array(z.string())
+      .nullable()
+      .describe('Slugs of the only agents that exist for its users. Null: all agents'),
     requests_per_second: z.int().nullable(),
     created_at: timeSchema,
   })
@@ -78,7 +81,7 @@ export class AdminIssuersController {
 
   @Describe({
     id: 'removeIssuer',
-    summary: 'No longer trusts an issuer, and answers with the entry there was',
+    summary: 'Removes an issuer, and returns the removed entry',
     answer: issuerAnswer,
   })
   @Delete('tenants/:tenant/issuers/:id')

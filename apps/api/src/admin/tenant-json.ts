@@ -9,7 +9,7 @@ export const tenantAnswer = z
     id: z.string(),
     slug: z.string(),
     default_agent: z.string().describe('Slug of the agent that answers where none is named'),
-    index_model: z.string().nullable().describe('Null: as the installation says'),
+    index_model: z.string().nullable().describe('Null: the model of the installation'),
     index_model_url: z.string().nullable(),
     egress_allow: z.array(z.string()).describe('The only destinations that its agents may call; empty = all'),
     egress_deny: z.array(z.string()).describe('Destinations that its agents may not call'),

@@ -53,11 +53,11 @@ export class ConsoleSite {
    * or users of that agent, and scripts of its other pages share its origin.
    */
   async isAt(request: FastifyRequest): Promise<boolean> {
-    return this.isThere() && (await this.hosts.of(request)) === undefined;
+    return this.isAvailable() && (await this.hosts.of(request)) === undefined;
   }
 
   /** Whether the console is built and turned on. */
-  isThere(): boolean {
+  isAvailable(): boolean {
     return this.environment.consoleEnabled && existsSync(join(BUILT, 'index.html'));
   }
 

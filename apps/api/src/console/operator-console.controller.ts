@@ -16,13 +16,13 @@ export class OperatorConsoleController {
 
   @Get()
   async page(@Res() reply: FastifyReply): Promise<void> {
-    if (this.site.isThere()) await this.site.sendPage(reply, 'operators');
+    if (this.site.isAvailable()) await this.site.sendPage(reply, 'operators');
     else sendPlainError(reply, 404, OFF);
   }
 
   @Get('assets/:file')
   async asset(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    if (this.site.isThere()) await this.site.sendAsset(request, reply);
+    if (this.site.isAvailable()) await this.site.sendAsset(request, reply);
     else sendPlainError(reply, 404, OFF);
   }
 

@@ -46,13 +46,22 @@ export function readPage(limit: number, cursor: string | undefined): PageRequest
 export const oneMore = ({ limit, after }: PageRequest): PageRequest => ({ limit: limit + 1, after });
 
 /**
+ * Leaves out the entry that was read only to know whether another page follows.
+ * @param found the entries in their order; at least one more than `limit`, if there are more
+ * @returns the page, and its last entry if another page follows
+ */
+export function cutPage<T>(found: readonly T[], limit: number): { page: T[]; last: T | undefined } {
+  const page = found.slice(0, limit);
+  return { page, last: found.length > limit ? page.at(-1) : undefined };
+}
+
+/**
  * The page that was asked for.
  * @param found the entries after the cursor in their order; at least one more than the page, if there are more
  * @returns its entries, and the cursor of the next page; null on the last
  */
 export function pageOf<T>(found: readonly T[], keyOf: (entry: T) => string, { limit }: PageRequest) {
-  const page = found.slice(0, limit);
-  const last = found.length > limit ? page.at(-1) : undefined;
+  const { page, last } = cutPage(found, limit);
   return { page, nextCursor: last === undefined ? null : writeCursor(keyOf(last)) };
 }
 

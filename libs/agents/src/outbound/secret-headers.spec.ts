@@ -20,7 +20,7 @@ describe('headers with secrets', () => {
     const Authorization = { secret: 'crm' };
     const missing = 'the secret "crm" of the header Authorization is not set';
     await expect(read({ Authorization }, {})).rejects.toThrow(missing);
-    const broken = new Error('the value of the secret "broken" can not be sent as the header X-Key');
+    const broken = new Error('the value of the secret "broken" cannot be sent as the header X-Key');
     await expect(read({ 'X-Key': { secret: 'broken' } })).rejects.toEqual(broken);
   });
 

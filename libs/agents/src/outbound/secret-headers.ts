@@ -63,7 +63,7 @@ export async function readSecretHeaders(
     const found = await secrets.get(secretName, destinations);
     if (found === undefined) throw new Error(`the secret "${secretName}" of the header ${name} is not set`);
     if (!HEADER_VALUE.test(found))
-      throw new Error(`the value of the secret "${secretName}" can not be sent as the header ${name}`);
+      throw new Error(`the value of the secret "${secretName}" cannot be sent as the header ${name}`);
     return [name, `${prefix}${found}`] as const;
   });
   return Object.fromEntries(await Promise.all(read));

@@ -33,7 +33,7 @@ type NextQuery = Query | ((changed: number) => Query);
 /** SQLSTATEs lock_not_available and deadlock_detected: the same statement may succeed later. */
 const GAVE_WAY = new Set(['55P03', '40P01']);
 /** The pause doubles with each try up to here: locks are held for seconds, or until an operator acts. */
-const LONGEST_PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 10_000;
 /** Columns of an {@link OtherSession}. */
 export const SESSION_COLUMNS = `a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) AS name, a.state,
   extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS seconds`;
@@ -65,7 +65,7 @@ export class MigrationSession {
         // On a busy machine the question may come too late. Then it is most likely the session of the attempt before.
         who = (await blockers.found) ?? who;
         const waited = performance.now() - begin;
-        const pause = Math.min(LONGEST_PAUSE_MS, lockTimeoutMs * 2 ** (attempt - 1));
+        const pause = Math.min(MAX_PAUSE_MS, lockTimeoutMs * 2 ** (attempt - 1));
         if (waited + pause > this.options.lockPatienceMs) {
           throw new Error(
             `no lock in ${seconds(waited)}, ${attempt} attempts; held by ${who}. End it, or migrate when it has ended.`,

@@ -76,8 +76,7 @@ export class TenantTokenBudget extends TokenBudget {
   }
 
   /**
-   * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider knows
-   * it.
+   * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider knows it.
    */
   override async record(
     tenantId: string,
@@ -134,8 +133,8 @@ export class TenantTokenBudget extends TokenBudget {
   }
 
   /**
-   * The id of a reservation for a call that the run makes beside others. It is the same for a call of the next attempt, which so replaces
-   * that of this one. The first call of an attempt releases all.
+   * The id of the reservation of a call, one for each call that the run makes at the same time. Each attempt takes the same ids, so its
+   * reservations replace those of the attempt before. The first call of an attempt releases all of them.
    */
   private takeSlot(runId: string): { id: string; replaces: string[] } {
     const taken = this.taken.get(runId) ?? new Set();
@@ -153,7 +152,7 @@ export class TenantTokenBudget extends TokenBudget {
   }
 }
 
-/** Calls that a run makes at a time whose reservations the next attempt knows. Further ones end with their time. */
+/** So many calls of a run at the same time have ids that the next attempt knows. The reservations of further ones expire. */
 const SLOTS = Array.from({ length: 16 }, (_, i) => i);
 
 /** The first is the id of the run, as in the last release. */

@@ -4,7 +4,7 @@ import { countTimes, nextTime } from './schedule-times.js';
 import { NoTimeError } from './no-time-error.js';
 
 /** The sweep takes a waiting schedule when its previous task has ended. It is due after this in any case, in ms. */
-const LONGEST_WAIT_MS = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 /** The action for a due time. */
 export type Plan =
@@ -36,7 +36,7 @@ export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan 
     return { kind: 'pass', outcome: 'skipped', reason: 'the previous task had not ended' };
   }
   if (overlap === 'queue') {
-    return { kind: 'wait', ms: LONGEST_WAIT_MS };
+    return { kind: 'wait', ms: MAX_WAIT_MS };
   }
   return { kind: 'fire' };
 }

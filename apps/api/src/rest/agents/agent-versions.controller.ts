@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { Describe } from '../../openapi/route.js';
-import { CURSOR, LIMIT } from '../paging.js';
+import { CURSOR, LIMIT, cutPage } from '../paging.js';
 import {
   agentWrite,
   authorOf,
@@ -43,8 +43,7 @@ export class AgentVersionsController {
   ): Promise<z.infer<typeof versionList>> {
     const before = cursor ? readVersion('cursor', cursor) : undefined;
     const found = await this.catalog.versions(callerOf(request), name, limit + 1, before);
-    const page = found.slice(0, limit);
-    const last = found.length > limit ? page.at(-1) : undefined;
+    const { page, last } = cutPage(found, limit);
     return { versions: page.map(encodeVersionSummary), next_cursor: last ? String(last.version) : null };
   }
 

@@ -10,7 +10,7 @@ import { logContextOf } from '../../http/requests.js';
 import { flagQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
-import { CURSOR, LIMIT, nextCursor } from '../paging.js';
+import { CURSOR, LIMIT, nextCursor, cutPage } from '../paging.js';
 import { namesOfTask, taskNames } from '../task-names.js';
 
 export const deadLetter = z
@@ -87,8 +87,7 @@ export function readLetterCursor(cursor: string | undefined) {
 
 /** @param found one more than the page has, if there are more */
 export function pageOfLetters<T extends DeadLetter>(found: readonly T[], limit: number) {
-  const page = found.slice(0, limit);
-  const last = found.length > limit ? page.at(-1) : undefined;
+  const { page, last } = cutPage(found, limit);
   const nextCursor = last ? encodePageToken({ statusAt: last.diedAt, taskId: last.runId }) : null;
   return { page, nextCursor };
 }

@@ -21,7 +21,7 @@ import type { OpenWork, RevokedToken } from '@baton/tasks';
 import { z } from 'zod';
 import { flagQuery } from '../../openapi/query-pipe.js';
 import { stateSchema, timeSchema } from '../../openapi/schemas.js';
-import { nextCursor } from '../paging.js';
+import { nextCursor, cutPage } from '../paging.js';
 import { namesOfTask, taskNames } from '../task-names.js';
 
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
@@ -225,8 +225,7 @@ export function encodeTokenPage(
   limit: number,
   isShown: (token: ApiToken) => boolean = () => true,
 ): z.infer<typeof tokenPage> {
-  const page = found.slice(0, limit);
-  const last = found.length > limit ? page.at(-1) : undefined;
+  const { page, last } = cutPage(found, limit);
   return {
     tokens: page.filter(isShown).map(encodeToken),
     next_cursor: last ? encodePageToken({ statusAt: last.createdAt, taskId: last.id }) : null,

@@ -73,6 +73,10 @@ export const documentText = ({ slug, enabled, definition }: Agent): string =>
 
 const textOf = (document: Record<string, unknown>): string => stringify(document, { lineWidth: 0 });
 
+/** The header that lets a write change this version only (RFC 9110 §13.1.1). Unset: any version. */
+const ifMatch = (etag: string | undefined): { 'if-match'?: string } =>
+  etag === undefined ? {} : { 'if-match': etag };
+
 /** Whether a write is only tried, whether MCP servers are asked for their tools then, and which version it changes. */
 interface WriteOptions {
   dryRun?: boolean;
@@ -89,7 +93,7 @@ export async function writeAgent(
   const body = document as Record<string, unknown>;
   const yes = 'true' as never;
   const query = { ...(dryRun && { dryRun: yes }), ...(checkTools && { checkTools: yes }) };
-  const headers = etag === undefined ? {} : { 'if-match': etag };
+  const headers = ifMatch(etag);
   return answerOf(
     name === undefined
       ? api.POST('/v1/agents', { params: { query }, headers, body: body as never })
@@ -118,7 +122,7 @@ export const setEnabled = (name: string, enabled: boolean, etag: string | undefi
   answerOf(
     api.PATCH('/v1/agents/{agent}', {
       params: { path: { agent: name } },
-      headers: etag === undefined ? {} : { 'if-match': etag },
+      headers: ifMatch(etag),
       body: { enabled } as never,
     }),
   );
@@ -126,14 +130,14 @@ export const setEnabled = (name: string, enabled: boolean, etag: string | undefi
 export const deleteAgent = (name: string, etag: string | undefined): Promise<unknown> =>
   api.DELETE('/v1/agents/{agent}', {
     params: { path: { agent: name } },
-    headers: etag === undefined ? {} : { 'if-match': etag },
+    headers: ifMatch(etag),
   });
 
 export const restoreVersion = (name: string, version: number, etag: string | undefined): Promise<unknown> =>
   answerOf(
     api.POST('/v1/agents/{agent}/versions/{version}/restore', {
       params: { path: { agent: name, version: String(version) } },
-      headers: etag === undefined ? {} : { 'if-match': etag },
+      headers: ifMatch(etag),
     }),
   );
 
@@ -152,7 +156,7 @@ export const withdrawNext = (name: string, version: number, share?: number) =>
     }),
   );
 
-/** Ends the try of a version. Nothing is left to do if it has no longer the label, or has been given a share meanwhile. */
+/** Takes the label `next` from a version without a share. Does nothing if the version has lost the label, or got a share meanwhile. */
 export async function endTry(name: string, version: number): Promise<void> {
   try {
     await withdrawNext(name, version, 0);

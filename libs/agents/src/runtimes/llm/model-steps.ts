@@ -19,9 +19,9 @@ import { ToolFilesRefused } from './tool-files-refused.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 
 /** A run holds its slot during a pause. */
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 /** If a provider asks for a longer wait, the run fails. */
-const LONGEST_RETRY_AFTER_MS = 60_000;
+const MAX_RETRY_AFTER_MS = 60_000;
 /** Estimated tokens of an answer for an agent without `maxOutputTokens`. */
 const USUAL_ANSWER_TOKENS = 1_000;
 
@@ -209,13 +209,13 @@ export class ModelSteps {
     if (retries >= this.config.retries) {
       throw new ModelUnavailable(retries === 0 ? reason : `${reason} It was tried ${retries + 1} times.`);
     }
-    if (retryAfterMs > LONGEST_RETRY_AFTER_MS) {
+    if (retryAfterMs > MAX_RETRY_AFTER_MS) {
       const seconds = Math.ceil(retryAfterMs / 1000);
       throw new ModelUnavailable(`${reason} The provider asks to wait for ${seconds} s.`);
     }
     const { provider, name: model } = this.model;
     this.ports.metrics.retry(provider, model, kind);
-    const longest = Math.min(LONGEST_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
+    const longest = Math.min(MAX_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
     const pause = Math.max(retryAfterMs, retryPause(longest));
     await delay(pause, undefined, { signal });
   }

@@ -2,7 +2,7 @@ import { charsetOf, decodeText, essenceOf, type Message, type Part } from '@bato
 import type { UserModelMessage } from 'ai';
 import { type OutboundCalls, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
-import { TEXT_MEDIA_TYPE } from './text-types.js';
+import { TEXT_MEDIA_TYPE } from './text-media-type.js';
 
 type UserContentPart = Exclude<UserModelMessage['content'], string>[number];
 

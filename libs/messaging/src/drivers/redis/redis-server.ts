@@ -2,7 +2,8 @@ import { parseRedisUrl, type RedisHost } from '@baton/config';
 import type { RedisOptions } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import { connectionProblem } from '../../quiet-log.js';
-import { clusterConnector, PrimaryConnector } from './primary-connector.js';
+import { clusterConnector } from './cluster-connector.js';
+import { PrimaryConnector } from './primary-connector.js';
 import { ServerConnector } from './server-connector.js';
 
 /** Where Redis is, and how every connection reaches it. */

@@ -1,6 +1,6 @@
 import { AbstractConnector, type RedisOptions } from 'ioredis';
 import { type Socket } from 'node:net';
-import { DISCONNECT_MS, openSocket } from './primary-connector.js';
+import { DISCONNECT_MS, openSocket } from './open-socket.js';
 
 /** Connects to one server. */
 export class ServerConnector extends AbstractConnector {

@@ -8,7 +8,7 @@ import {
 } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { TEXT_MEDIA_TYPE } from '../../text-types.js';
+import { TEXT_MEDIA_TYPE } from '../../text-media-type.js';
 import { READ_RESOURCE, READ_RESULT } from '../../result-output.js';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
 
