@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { RunningPostgres } from '../../apps/local/src/services/index.js';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
+import { inspectDatabase } from '../../libs/database/src/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { startTestPostgres } from '../support/postgres.js';
 import { sendParams } from '../support/raw-caller.js';
@@ -91,6 +92,11 @@ else
       expect(await waitUntil(isNamed, Infinity)).toBe(true);
       expect(await management('/metrics')).toContain('baton_database_disk_full 1');
       expect(stack.apis[0]?.log()).toContain('Postgres cannot write, because its disk is full');
+      const isFound = async (): Promise<boolean> => {
+        await isRefused();
+        return (await inspectDatabase(postgres?.url ?? '', undefined)).isDiskFull;
+      };
+      expect(await waitUntil(isFound, Infinity)).toBe(true);
 
       disk.free();
       const isBack = async (): Promise<boolean> => {
@@ -106,5 +112,6 @@ else
         !(await management('/readyz')).includes('disk is full') &&
         (await management('/metrics')).includes('baton_database_disk_full 0');
       expect(await waitUntil(isQuiet, Infinity, 500)).toBe(true);
+      expect((await inspectDatabase(postgres?.url ?? '', undefined)).isDiskFull).toBe(false);
     });
   });

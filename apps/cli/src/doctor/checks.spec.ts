@@ -32,6 +32,7 @@ const facts: DatabaseFacts = {
   clockOffsetMs: 12,
   clockErrorMs: 1,
   isReadOnly: false,
+  isDiskFull: false,
   settings: { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', synchronous_standby_names: '' },
   connections: { used: 10, max: 100 },
   bytes: GIB,
@@ -104,6 +105,7 @@ describe('the checks of a database', () => {
     ['is old', { versionNumber: 130_012 }, /^fault Postgres: Upgrade it to Postgres 14/],
     ['is newer than tested', { versionNumber: 190_000 }, /^warning Postgres: Use Postgres 14 to 18/],
     ['is a standby', { isReadOnly: true }, /^fault Postgres: Let DATABASE_URL name the primary/],
+    ['has a full disk', { isDiskFull: true }, /^fault Postgres: Make room, or enlarge the disk/],
     [
       'refuses tables',
       { refusedTables: ['runs'] },

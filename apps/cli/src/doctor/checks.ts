@@ -76,7 +76,8 @@ export function checkDatabase(facts: DatabaseFacts, environment: Environment): C
   ];
 }
 
-function checkPostgres({ version, versionNumber, host, database, isReadOnly, bytes }: DatabaseFacts): Check {
+function checkPostgres(facts: DatabaseFacts): Check {
+  const { version, versionNumber, host, database, isReadOnly, isDiskFull, bytes } = facts;
   const name = 'Postgres';
   const found = `${version} at ${host}, database ${database} with ${formatBytes(bytes)}`;
   const major = Math.floor(versionNumber / 10_000);
@@ -85,6 +86,13 @@ function checkPostgres({ version, versionNumber, host, database, isReadOnly, byt
       name,
       `${found}, and it may only be read`,
       'Let DATABASE_URL name the primary, not a standby, and remove default_transaction_read_only.',
+    );
+  }
+  if (isDiskFull) {
+    return fault(
+      name,
+      `${found}, and it cannot write, because its disk is full`,
+      'Make room, or enlarge the disk (docs/operating/runbooks.md#batondatabasediskisfull).',
     );
   }
   if (major < MIN_POSTGRES) {

@@ -8,7 +8,7 @@ import { ALL_SEALED_BY, FIND_MASTER_KEY } from '../connection/master-key-check.j
 import { assertBound, beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { assertSession } from '../connection/session-check.js';
 import { DatabaseSetupError } from '../connection/database-setup-error.js';
-import { plainError } from '../connection/transient.js';
+import { isDiskFull, plainError } from '../connection/transient.js';
 
 /** How long to wait for a connection, and for each answer. */
 const ANSWER_MS = 5_000;
@@ -50,6 +50,8 @@ export interface DatabaseFacts {
   clockErrorMs: number;
   /** A standby, or a session that may only read. */
   isReadOnly: boolean;
+  /** It could not write some hundred KiB, because its disk is full. */
+  isDiskFull: boolean;
   /** Settings of the server by name, as `SHOW` prints them. */
   settings: Readonly<Record<(typeof SETTINGS)[number], string>>;
   /** Connections of all clients, and how many the server allows. */
@@ -132,6 +134,7 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
     role,
     database,
     isReadOnly,
+    isDiskFull: !isReadOnly && (await findsDiskFull(client)),
     bytes,
     host: `${client.host}:${client.port}`,
     ownsTables: tables.some(({ owns }) => owns),
@@ -220,6 +223,21 @@ async function clockOf(client: Client): Promise<{ clockOffsetMs: number; clockEr
 }
 
 /** Only roles with `pg_read_all_settings` may see it. */
+/** A temporary table needs room as any other. A role that may make none learns nothing. */
+const SOME_ROWS = `CREATE TEMP TABLE baton_doctor ON COMMIT DROP AS SELECT md5(n::text) AS text FROM generate_series(1, 10000) AS n`;
+
+async function findsDiskFull(client: Client): Promise<boolean> {
+  await client.query('BEGIN');
+  try {
+    await client.query(SOME_ROWS);
+    return false;
+  } catch (error) {
+    return isDiskFull(error);
+  } finally {
+    await client.query('ROLLBACK').catch(() => undefined);
+  }
+}
+
 async function dataDirectoryOf(client: Client): Promise<string | undefined> {
   const { folder } = await one<{ folder: string | null }>(
     client,
