@@ -287,6 +287,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: ['workerConcurrency', 'reservedSlotsPercent', 'pushPerTenant'],
     limits: ['runsAtOnce'],
     constants: {
+      HEAVY_RUNS: 'libs/tasks/src/runs/fair-starts.ts',
       YOUNG_RUNS: 'libs/tasks/src/runs/fair-starts.ts',
       MAX_PART_BYTES: 'libs/outbound/src/guarded-answer.ts',
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
@@ -297,7 +298,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     share:
       'Answers of models, tools, remote agents and receivers to a tenant take {TENANT_TIME_SHARE} of the time. ' +
       'Large appends of its runs take {LARGE_WRITES_SHARE} while other tenants append. ' +
-      '{YOUNG_RUNS} of its short runs begin at a time while a tenant with fewer is active.',
+      'Of a tenant with {HEAVY_RUNS} runs that begin, {YOUNG_RUNS} begin at a time while a tenant with fewer is active.',
     details:
       'Answers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
     exceeded:

@@ -4,7 +4,9 @@ export { createLogger, hideInLogs, type LogContext, Logger, traceIdsOf } from '.
 export { NestLogger } from './nest-logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
+
 export { RecentHolders } from './recent-holders.js';
+export { RecentNames } from './recent-names.js';
 export { Silence } from './silence.js';
 export { TimeShare } from './time-share.js';
 export { TimeShares } from './time-shares.js';

@@ -1,7 +1,6 @@
 import { Environment } from '@baton/config';
-import { gauge, Metrics, RecentHolders } from '@baton/telemetry';
+import { gauge, Metrics, RecentNames } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import { AppendRefused } from '../core/append-refused.js';
 
 const HELD = gauge(
@@ -9,16 +8,16 @@ const HELD = gauge(
   'Claimed runs that wait in this worker until others of their tenant have begun',
 );
 
-/** Runs of a tenant that may be young at the same time in a worker, beside those of a light tenant. */
+/** Runs of a heavy tenant that may be young at the same time in a worker, beside those of a light one. */
 const YOUNG_RUNS = 2;
 /** A run is young until it ends, or for this time in ms. One that lasts longer waits for others most of the time, and costs little. */
 const YOUNG_MS = 250;
-/** How long a tenant counts as active after a start, in ms. */
-const ACTIVE_MS = 2_000;
-/** How long a tenant counts as heavy after a start that found `YOUNG_RUNS` others, in ms. */
+/** Young runs of a heavy tenant in a worker, and those that wait for their start. A light one has less than `YOUNG_RUNS`. */
+const HEAVY_RUNS = 8;
+/** How long a tenant counts as light after a start, in ms. */
+const LIGHT_MS = 2_000;
+/** How long a tenant counts as heavy after a start, in ms. */
 const HEAVY_MS = 1_000;
-/** Tenants that a worker remembers as heavy. */
-const MAX_HEAVY = 1_000;
 
 /** The starts of one tenant. */
 class StartLine {
@@ -30,15 +29,15 @@ class StartLine {
 }
 
 /**
- * Lets few runs of a tenant begin at the same time while a light tenant is active: one with fewer than `YOUNG_RUNS` young runs.
- * Most of what a short run costs a worker, Postgres and an API comes with its start, and a call of a light tenant waits for all that has
- * come before. Tenants that are all heavy do not wait for each other (docs/inside/adr/0096-few-starts-beside-others.md).
+ * Lets few runs of a heavy tenant begin at the same time while a light tenant is active. Most of what a short run costs a worker, Postgres
+ * and an API comes with its start, and a call of a light tenant waits for all that has come before. Heavy tenants do not wait for each
+ * other (docs/inside/adr/0096-few-starts-beside-others.md).
  */
 @Injectable()
 export class FairStarts {
   private readonly lines = new Map<string, StartLine>();
-  private readonly heavy = new LRUCache<string, true>({ max: MAX_HEAVY, ttl: HEAVY_MS });
-  private readonly light = new RecentHolders(ACTIVE_MS);
+  private readonly heavy = new RecentNames(HEAVY_MS);
+  private readonly light = new RecentNames(LIGHT_MS);
   private readonly isOn: boolean;
 
   constructor({ reservedSlotsPercent }: Environment, metrics: Metrics) {
@@ -59,10 +58,19 @@ export class FairStarts {
   async enter(tenantId: string, signal: AbortSignal): Promise<() => void> {
     const line = this.lines.get(tenantId) ?? new StartLine();
     this.lines.set(tenantId, line);
-    if (line.young >= YOUNG_RUNS) this.heavy.set(tenantId, true);
-    else if (!this.heavy.has(tenantId)) this.light.see(tenantId);
+    this.classify(tenantId, line);
     if (this.mayBegin(tenantId, line)) return this.begin(tenantId, line);
     return this.wait(tenantId, line, signal);
+  }
+
+  private classify(tenantId: string, { young, waiting }: StartLine): void {
+    const runs = young + waiting.size;
+    if (runs >= HEAVY_RUNS) {
+      this.heavy.see(tenantId);
+      this.light.forget(tenantId);
+    } else if (runs < YOUNG_RUNS && !this.heavy.has(tenantId)) {
+      this.light.see(tenantId);
+    }
   }
 
   private wait(tenantId: string, line: StartLine, signal: AbortSignal): Promise<() => void> {
@@ -82,7 +90,7 @@ export class FairStarts {
   }
 
   private mayBegin(tenantId: string, { young, allowed }: StartLine): boolean {
-    return !this.isOn || young < allowed || !this.light.hasOthers(tenantId);
+    return !this.isOn || young < allowed || !this.heavy.has(tenantId) || this.light.isEmpty;
   }
 
   private begin(tenantId: string, line: StartLine): () => void {
@@ -101,6 +109,8 @@ export class FairStarts {
   }
 
   private beginNext(tenantId: string, line: StartLine): void {
+    // A tenant is heavy as long as many of its runs wait.
+    if (line.waiting.size > 0) this.classify(tenantId, line);
     for (const begin of line.waiting) {
       if (!this.mayBegin(tenantId, line)) return;
       line.waiting.delete(begin);
