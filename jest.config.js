@@ -89,6 +89,7 @@ const LONGER_AT_NIGHT = [
   'isolation/rebinding',
   'isolation/rights',
   'isolation/role',
+  'support/bundle',
 ].map((name) => `<rootDir>/test/${name}.e2e-spec.ts`);
 
 module.exports = {
