@@ -5,6 +5,7 @@ export { NestLogger } from './nest-logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 
+export { PacedLog } from './paced-log.js';
 export { RecentHolders } from './recent-holders.js';
 export { RecentNames } from './recent-names.js';
 export { Silence } from './silence.js';

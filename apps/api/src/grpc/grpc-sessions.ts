@@ -1,4 +1,4 @@
-import type { Logger, Metrics } from '@baton/telemetry';
+import { type Logger, type Metrics, PacedLog } from '@baton/telemetry';
 import type { Server } from '@grpc/grpc-js';
 import {
   constants,
@@ -21,8 +21,6 @@ const RESETS = 2;
 const WINDOW_MS = 1_000;
 /** Pause between two checks of all connections, in ms. */
 const LOOK_MS = 50;
-/** An attack writes six lines a minute. */
-const LOG_EVERY_MS = 10_000;
 
 /** The calls of a session. */
 interface Calls {
@@ -74,7 +72,8 @@ export class GrpcSessions {
   private isScheduled = false;
   private readonly unread = new Set<Connection>();
   private looking: NodeJS.Timeout | undefined;
-  private readonly loggedAt = new Map<string, number>();
+  /** By the name of the limit. */
+  private readonly logs = new Map<string, PacedLog>();
 
   constructor(
     server: Server,
@@ -185,10 +184,9 @@ export class GrpcSessions {
 
   private log(text: string, limit: string, connection: Connection | undefined): void {
     this.options.metrics.limitExceeded.inc({ limit });
-    const now = performance.now();
-    if (now - (this.loggedAt.get(limit) ?? -Infinity) < LOG_EVERY_MS) return;
-    this.loggedAt.set(limit, now);
-    this.options.logger.warn(text, { address: connection?.address });
+    const log = this.logs.get(limit) ?? new PacedLog();
+    this.logs.set(limit, log);
+    log.note(() => this.options.logger.warn(text, { address: connection?.address }));
   }
 
   private holdAll(): void {

@@ -1,5 +1,5 @@
 import type { Environment } from '@baton/config';
-import { counter, gauge, type Logger, type Metrics } from '@baton/telemetry';
+import { counter, gauge, type Logger, type Metrics, PacedLog } from '@baton/telemetry';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Connection } from './connection.js';
@@ -21,8 +21,6 @@ const SHORT = 0.8;
 const SILENT_MS = 10_000;
 /** How often silent connections are closed while there are too many: a burst waits no longer than this. */
 const SWEEP_MS = 1_000;
-/** An attack writes six lines a minute. */
-const LOG_EVERY_MS = 10_000;
 
 const CONNECTIONS = gauge('baton_connections', 'Open connections of callers, by port', ['port']);
 const REFUSED = counter(
@@ -63,8 +61,7 @@ export class ConnectionLimit {
   private readonly silent = new Set<Connection>();
   private readonly isProxy: (address: string) => boolean;
   private readonly refused: { inc(labels: { port: string; limit: Exceeded }): void };
-  private refusedSinceLog = 0;
-  private loggedAt = -Infinity;
+  private readonly refusals = new PacedLog();
   private sweeping: NodeJS.Timeout | undefined;
 
   constructor(
@@ -168,15 +165,11 @@ export class ConnectionLimit {
   private refuse(limit: Exceeded, address: string | undefined): void {
     const { port, max, maxOfAddress, remedy } = this.bounds;
     this.refused.inc({ port, limit });
-    this.refusedSinceLog += 1;
-    if (performance.now() - this.loggedAt < LOG_EVERY_MS) return;
     const text =
       limit === 'total'
         ? `connections refused, all ${String(max)} are open: ${remedy}`
         : `connections of an address refused, ${String(maxOfAddress)} are open: if it is a proxy, add it to TRUSTED_PROXIES`;
-    this.logger.warn(text, { port, limit, address, refused: this.refusedSinceLog });
-    this.loggedAt = performance.now();
-    this.refusedSinceLog = 0;
+    this.refusals.note((refused) => this.logger.warn(text, { port, limit, address, refused }));
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Logger, Metrics } from '@baton/telemetry';
+import { type Logger, type Metrics, PacedLog } from '@baton/telemetry';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from './network-of.js';
@@ -11,8 +11,6 @@ import { inNetworks } from './networks.js';
 const MAX_UNREAD_MB = 64;
 /** An answer that is there at two looks has waited for its reader. */
 const LOOK_MS = 500;
-/** An attack writes six lines a minute. */
-const LOG_EVERY_MS = 10_000;
 
 /** What the readers at one address have not taken. */
 interface Readers {
@@ -40,8 +38,7 @@ export class UnreadAnswers {
   /** Connections whose answers have waited at the last look, in the order in which they began to. */
   private unread = new Set<Socket>();
   private looking: NodeJS.Timeout | undefined;
-  private closedSinceLog = 0;
-  private loggedAt = -Infinity;
+  private readonly closings = new PacedLog();
 
   constructor(
     private readonly logger: Logger,
@@ -127,14 +124,7 @@ export class UnreadAnswers {
 
   private count(address: string | undefined): void {
     this.metrics.limitExceeded.inc({ limit: 'unreadAnswers' });
-    this.closedSinceLog += 1;
-    if (performance.now() - this.loggedAt < LOG_EVERY_MS) return;
-    this.logger.warn('connections are closed: their callers do not read their answers', {
-      address,
-      closed: this.closedSinceLog,
-      limit: 'unreadAnswers',
-    });
-    this.loggedAt = performance.now();
-    this.closedSinceLog = 0;
+    const text = 'connections are closed: their callers do not read their answers';
+    this.closings.note((closed) => this.logger.warn(text, { address, closed, limit: 'unreadAnswers' }));
   }
 }
