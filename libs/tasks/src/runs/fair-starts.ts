@@ -12,7 +12,7 @@ const HELD = gauge(
 const YOUNG_RUNS = 2;
 /** A run is young until it ends, or for this time in ms. One that lasts longer waits for others most of the time, and costs little. */
 const YOUNG_MS = 250;
-/** Young runs of a heavy tenant in a worker, and those that wait for their start. A light one has less than `YOUNG_RUNS`. */
+/** A tenant with so many runs in a worker that are young or wait for their start is heavy. A light one has fewer than `YOUNG_RUNS`. */
 const HEAVY_RUNS = 8;
 /** How long a tenant counts as light after a start, in ms. */
 const LIGHT_MS = 2_000;
