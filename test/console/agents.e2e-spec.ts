@@ -171,7 +171,7 @@ describeConsole('agents in the console', () => {
     );
     await page.getByRole('button', { name: 'Check the tools' }).click();
     const problems = page.getByRole('status', { name: 'Problems' });
-    await problems.getByText(/the MCP server "desk" can't be used/).waitFor();
+    await problems.getByText(/the MCP server "desk" cannot be used/).waitFor();
     await problems.getByText('Line 10').waitFor();
     await write(page, 'slug: clerk\nname: Clerk\ndescription: d\nruntime: llm\nconfig: {model: openai/m}\n');
     await page.getByRole('button', { name: 'Check the tools' }).click();
@@ -244,7 +244,7 @@ describeConsole('agents in the console', () => {
     expect(await stored()).toMatchObject({ enabled: true });
   });
 
-  it('can not be changed with a token that may only read them', async () => {
+  it('cannot be changed with a token that may only read them', async () => {
     const token = await baton.stack.createToken(tenant.slug, 'agents:read');
     const page = await baton.open({ token, path: '/agents' });
     await page.getByRole('table', { name: 'Agents' }).getByRole('link', { name: 'mine' }).click();

@@ -358,7 +358,7 @@ describe('npm start says in one sentence what is wrong, and leaves nothing runni
     server.close();
   });
 
-  it('when the folder can not be written', async () => {
+  it('when the folder cannot be written', async () => {
     const file = join(home.path, '..', 'file');
     writeFileSync(file, '');
     const output = await fail({ BATON_HOME: join(file, 'home') });

@@ -20,7 +20,7 @@ const MODELS_INTRO =
   "`<provider>` and `<model>` are the names in `model` of the agent's settings, `<key>` is the name of the secret.";
 
 const CALL_FAILED = 'The call of look at raw failed:';
-const UNUSABLE = `The MCP server "raw" can't be used:`;
+const UNUSABLE = `The MCP server "raw" cannot be used:`;
 const CHECK_URL = 'Check url: it must be the MCP endpoint of the server, often with the path /mcp or /sse';
 const SERVERS_INTRO =
   'MCP servers of `tools.mcp`, over HTTP or as programs. "Calls" counts the calls of the tool. ' +

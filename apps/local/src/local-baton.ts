@@ -313,5 +313,5 @@ function explain(error: NodeJS.ErrnoException, port: number, host: string): Erro
       `Port ${port} is not allowed: set PORT to 1024 or above, e.g. \`PORT=8080 npm start\`.`,
     );
   }
-  return new StartError(`Can't listen on ${host}:${port} (${error.message}): set HOST and PORT.`);
+  return new StartError(`Cannot listen on ${host}:${port} (${error.message}): set HOST and PORT.`);
 }

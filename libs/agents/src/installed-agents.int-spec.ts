@@ -110,7 +110,7 @@ describe('installed agents', () => {
     expect(Object.fromEntries(known)).toEqual({ all: null, some: ['one', 'two'], wrong: [] });
   });
 
-  it('are none when their directory can not be read', async () => {
+  it('are none when their directory cannot be read', async () => {
     const { agents, failures } = await load(join(directory, 'no-such'));
     expect(agents).toEqual([]);
     expect(failures).toEqual([
@@ -119,7 +119,7 @@ describe('installed agents', () => {
         file: '',
         line: null,
         tenants: [],
-        reason: matching(/^BATON_AGENTS_DIR can not be read: .*ENOENT/),
+        reason: matching(/^BATON_AGENTS_DIR cannot be read: .*ENOENT/),
       },
     ]);
   });

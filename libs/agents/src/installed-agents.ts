@@ -26,14 +26,14 @@ export interface InstalledAgent {
 
 /** Why an agent of the operator is not there, or one reason of several. */
 export interface LoadFailure {
-  /** The folder's name; null: the directory itself can not be read. */
+  /** The folder's name; null: the directory itself cannot be read. */
   slug: string | null;
   /** Relative to `BATON_AGENTS_DIR`. */
   file: string;
   line: number | null;
   /** Names the field, if one is wrong. */
   reason: string;
-  /** Slugs of the tenants that could use the agent; null = all. Empty if that can not be known: only operators may see it. */
+  /** Slugs of the tenants that could use the agent; null = all. Empty if that cannot be known: only operators may see it. */
   tenants: string[] | null;
 }
 
@@ -69,7 +69,7 @@ export async function loadInstalledAgents(
     });
     return { agents, failures };
   } catch (error) {
-    const reason = `BATON_AGENTS_DIR can not be read: ${messageOf(error)}`;
+    const reason = `BATON_AGENTS_DIR cannot be read: ${messageOf(error)}`;
     return { agents: [], failures: [...failures, { slug: null, file: '', line: null, reason, tenants: [] }] };
   }
 }

@@ -59,7 +59,7 @@ export async function assertSchemas(
 
 const isRuntime = (name: string): name is RuntimeName => Object.hasOwn(RUNTIME_CONFIGS, name);
 
-/** Rules that JSON Schema can not express are left out. The server checks them. */
+/** Rules that JSON Schema cannot express are left out. The server checks them. */
 const OPTIONS = { io: 'input', unrepresentable: 'any' } as const;
 
 /** The JSON Schema (2020-12) of an agent file: the common fields, and `config` of each runtime. */

@@ -83,7 +83,7 @@ describe('a run refuses to send a secret to a place that may not receive it', ()
       [{ command: 'npx', args: ['-y', '@evil/crm'], env: { KEY: value } }, 'stdio:npx -y @evil/crm'],
     ] as const) {
       await expect(bench.open([{ name: 'x', ...server }], { secrets })).rejects.toThrow(
-        `The MCP server "x" can't be used: the secret "crm" may not be sent to ${destination}`,
+        `The MCP server "x" cannot be used: the secret "crm" may not be sent to ${destination}`,
       );
     }
     await bench.reset();

@@ -96,7 +96,7 @@ async function checkServer(
     };
   } catch (error) {
     const reason = signal.aborted ? 'it gives no answer in time' : whyUnusable(error, secrets.redactor);
-    const description = `the MCP server "${server.name}" can't be used: ${reason}`;
+    const description = `the MCP server "${server.name}" cannot be used: ${reason}`;
     return { faults: [{ field: `${field}.url`, description }], unchecked: [] };
   } finally {
     await connection?.close();
@@ -121,7 +121,7 @@ function unmatched(
       if (given.some((tool) => fitsOne(pattern, tool))) return [];
       const odd = leftOut.find((tool) => fitsOne(pattern, tool.name));
       const description = odd
-        ? `${nameOf(odd.name)} of the MCP server "${server.name}" can't be used: it ${odd.reason}`
+        ? `${nameOf(odd.name)} of the MCP server "${server.name}" cannot be used: it ${odd.reason}`
         : `"${pattern}" fits no tool of the MCP server "${server.name}". ${offered(tools)}`;
       return [{ field: `${field}.${name}[${i}]`, description }];
     });

@@ -127,7 +127,7 @@ describe('environment', () => {
     expect(names.filter((name) => !isBatonSecret(name))).toEqual([]);
   });
 
-  it('refuses a port, a limit and a heartbeat that can not work', () => {
+  it('refuses a port, a limit and a heartbeat that cannot work', () => {
     expect(problems({ DATABASE_URL, PORT: '70000' })).toHaveLength(1);
     expect(problems({ DATABASE_URL, MAX_ATTEMPTS: '0' })).toHaveLength(1);
     expect(problems({ DATABASE_URL, LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '1500' })).toEqual([

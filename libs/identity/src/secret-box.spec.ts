@@ -43,7 +43,7 @@ describe('a secret in its box', () => {
     expect(box(undefined, one).open(id, old)).toBe(VALUE);
   });
 
-  it('can not be read with another key: the message names the secret and the key, not the value', () => {
+  it('cannot be read with another key: the message names the secret and the key, not the value', () => {
     const sealed = box(one).seal(id, VALUE);
     expect(refusal(() => box(two).open(id, sealed))).toBe(
       `The secret "openai" is encrypted with the key ${sealed.keyId}, which is unknown: add that key to BATON_MASTER_KEY_PREVIOUS, or set the secret again.`,
@@ -53,7 +53,7 @@ describe('a secret in its box', () => {
     expect(refusal(() => box(two).open(id, lied))).toMatch(/^The secret "openai" cannot be decrypted/);
   });
 
-  it('can not be read under another tenant or name, or after a bit of it was changed', () => {
+  it('cannot be read under another tenant or name, or after a bit of it was changed', () => {
     const sealed = box(one).seal(id, VALUE);
     const tenantId = id.tenantId.replace(/1$/, '2');
     const flipped = (bytes: Uint8Array): Uint8Array =>

@@ -356,7 +356,7 @@ describe('a rotation', () => {
     }
   });
 
-  it('leaves what it can not read as it is, says why, and does the rest', async () => {
+  it('leaves what it cannot read as it is, says why, and does the rest', async () => {
     const three = randomBytes(32);
     await secrets(three).set(acme, 'foreign', VALUE, undefined, PLATFORM_ACTOR);
     await secrets(one).set(acme, 'mine', VALUE, undefined, PLATFORM_ACTOR);

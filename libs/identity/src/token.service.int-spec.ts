@@ -93,7 +93,7 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
     expect(await other.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
   });
 
-  it('another tenant can not revoke it', async () => {
+  it('another tenant cannot revoke it', async () => {
     const { secret, token } = await issue('kept');
     const stranger = await tenants.create('stranger', PLATFORM_ACTOR);
     expect(await one.tokens.revoke(stranger.id, token.id, PLATFORM_ACTOR)).toBeUndefined();

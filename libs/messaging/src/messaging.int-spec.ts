@@ -552,7 +552,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     await messaging.close();
   });
 
-  it('says plainly, and without the password, that the server can not be reached', async () => {
+  it('says plainly, and without the password, that the server cannot be reached', async () => {
     const nowhere = 'user:s3cret@127.0.0.1:1';
     const messaging = installation.create({
       redisUrl: driver === 'redis' ? `redis://${nowhere}` : undefined,

@@ -245,7 +245,7 @@ class Components {
       return { $ref: IN_DOCUMENT + generated.id };
     }
     // As a member, a type with an id becomes a reference. In answers objects are open, because further members may come; a
-    // body is as callers write it. Rules that JSON Schema can not express are left out. The server checks them.
+    // body is as callers write it. Rules that JSON Schema cannot express are left out. The server checks them.
     const whole = z.toJSONSchema(z.object({ of: type }), { io: 'input', unrepresentable: 'any' });
     const { properties, $defs = {} } = withReferences(whole) as typeof whole;
     Object.assign(this.schemas, $defs);

@@ -35,7 +35,7 @@ export async function checkAgent(cli: Cli, folder: string, options: CheckOptions
     }
   } catch (error) {
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`The agent in ${path} can not be loaded: ${messageOf(error)}`);
+    throw new OperatorError(`The agent in ${path} cannot be loaded: ${messageOf(error)}`);
   }
   const misfits = results.filter(({ problem }) => problem !== undefined).length;
   if (options.json) {

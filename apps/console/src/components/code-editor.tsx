@@ -46,7 +46,7 @@ interface Props {
   /** What a screen reader calls it. */
   label: string;
   value: string;
-  /** Unset: the text can not be changed. */
+  /** Unset: the text cannot be changed. */
   onChange?: (value: string) => void;
   problems?: readonly Problem[];
   completions?: CompletionSource;

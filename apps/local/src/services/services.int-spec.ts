@@ -135,7 +135,7 @@ describe('services of our own', () => {
     await expect(query(url, 'ALTER TABLE tasks DISABLE ROW LEVEL SECURITY')).rejects.toThrow('must be owner');
   });
 
-  it('a server that can not start says why', async () => {
+  it('a server that cannot start says why', async () => {
     await started.at(-1)?.process.stop();
     writeFileSync(join(folder, 'postgres', 'data', 'PG_VERSION'), '9.6\n');
     await expect(start()).rejects.toThrow(

@@ -62,7 +62,7 @@ export class Redactor {
     for (let cause = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth++) {
       const fields = cause as unknown as Record<string, unknown>;
       for (const key of ['message', 'stack', ...Object.keys(cause)]) {
-        // A field that can not be written stays. The log removes secrets again.
+        // A field that cannot be written stays. The log removes secrets again.
         if (fields[key] !== undefined) Reflect.set(fields, key, this.value(fields[key]));
       }
     }

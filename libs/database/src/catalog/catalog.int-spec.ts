@@ -106,7 +106,7 @@ describe('tenants', () => {
     expect(await tenants.inactive(ids)).toEqual(ids.slice(2));
   });
 
-  it('can not have a slug twice', async () => {
+  it('cannot have a slug twice', async () => {
     await tenants.create('twice', PLATFORM_ACTOR);
     const again = tenants.create('twice', PLATFORM_ACTOR);
     await expect(again).rejects.toThrow(NameTakenError);
@@ -336,7 +336,7 @@ describe('agents', () => {
   });
 });
 
-it('a catalog that can not be reached is an error to try again after', async () => {
+it('a catalog that cannot be reached is an error to try again after', async () => {
   const nowhere = new CatalogClient('postgres://nobody@127.0.0.1:1/none');
   const error: unknown = await new TenantStore(nowhere).list().catch((reason: unknown) => reason);
   expect(isTransient(error)).toBe(true);

@@ -82,7 +82,7 @@ export interface WorkerRank {
 
 /** An agent of the operator that a worker could not load. */
 export interface StoredLoadFailure {
-  /** Null: the directory of agents can not be read. */
+  /** Null: the directory of agents cannot be read. */
   slug: string | null;
   /** Relative to the directory of agents. */
   file: string;

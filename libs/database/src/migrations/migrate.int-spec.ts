@@ -103,7 +103,7 @@ describe('a lock of another session', () => {
   });
 });
 
-it('a database that can not be reached is one sentence and exit code 1', async () => {
+it('a database that cannot be reached is one sentence and exit code 1', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toMatchObject({
     code: 1,
     stderr: 'Migration failed: Postgres is not available: connect ECONNREFUSED 127.0.0.1:1\n',

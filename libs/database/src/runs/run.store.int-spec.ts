@@ -486,7 +486,7 @@ describe('leases', () => {
       expect(await stores.runs.returnToQueue(key)).toMatchObject({ runId, attempt });
       expect(await stores.runs.returnToQueue(key)).toBeUndefined();
       expect(await stores.runs.claim(tenantId, runId, 'w', LEASE_MS)).toMatchObject({ attempt: attempt + 1 });
-      // The worker of the attempt before can not give back that of another.
+      // The worker of the attempt before cannot give back that of another.
       expect(await stores.runs.returnToQueue(key)).toBeUndefined();
     }
     await expire(runId);

@@ -371,7 +371,7 @@ export class AuthorizationServer {
       const refused = causeOf(error);
       if (refused) throw new OAuthFailure('unusable', refused.message);
       const reason = failureReason(error);
-      if (reason !== undefined) throw new OAuthFailure('unreached', `${origin} can't be reached: ${reason}`);
+      if (reason !== undefined) throw new OAuthFailure('unreached', `${origin} cannot be reached: ${reason}`);
       const { errorCode } = (error ?? {}) as { errorCode?: unknown };
       if (typeof errorCode === 'string') {
         const said = shown(messageOf(error));
@@ -387,7 +387,7 @@ export class AuthorizationServer {
       const isOdd = name === 'ZodError' || name === 'SyntaxError';
       throw new OAuthFailure(
         'unusable',
-        `${origin} ${isOdd ? 'gives an answer that is not one of OAuth' : `can't be used: ${shown(messageOf(error))}`}`,
+        `${origin} ${isOdd ? 'gives an answer that is not one of OAuth' : `cannot be used: ${shown(messageOf(error))}`}`,
       );
     }
   }

@@ -48,7 +48,7 @@ describe('the lines that agents write', () => {
     expect(batches).toEqual([['1', '2']]);
   });
 
-  it('are dropped when the task takes no more, and when they can not be stored', async () => {
+  it('are dropped when the task takes no more, and when they cannot be stored', async () => {
     const full = consoles(() => true);
     const write = full.all.of(RUN);
     write('info', '1');

@@ -80,7 +80,7 @@ describe('times of a schedule', () => {
   );
 
   it.each(['', '* * *', '61 * * * *', 'tomorrow', '@reboot', '0 0 31 2 *', 'H * * * *', '* * * * * * 2027'])(
-    'can not be %j',
+    'cannot be %j',
     (cron) => expect(refused({ cron })).toBe('cron'),
   );
 
@@ -102,7 +102,7 @@ describe('times of a schedule', () => {
     ['59 59 23 * 2 1#5', 'the fifth Monday of a February'],
     ['0 0 30 2 1#5', 'the same, said otherwise'],
     ['0 0 30,31 2 *', 'never'],
-  ])('can not be %j: it comes too late or %s', (cron) => expect(refused({ cron })).toBe('cron'));
+  ])('cannot be %j: it comes too late or %s', (cron) => expect(refused({ cron })).toBe('cron'));
 
   it('may be a leap day', () => expect(refused({ cron: '0 0 29 2 *' })).toBeUndefined());
 });

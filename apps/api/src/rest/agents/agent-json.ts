@@ -71,7 +71,7 @@ const agentSummary = z
   .meta({ id: 'AgentSummary' });
 const loadFailure = z
   .object({
-    agent: z.string().nullable().describe('Slug; null: the folder of agents can not be read'),
+    agent: z.string().nullable().describe('Slug; null: the folder of agents cannot be read'),
     file: z.string().describe('Path in `BATON_AGENTS_DIR`'),
     line: z.int().nullable(),
     reason: z.string(),
@@ -356,7 +356,7 @@ export const DRY_RUN = flagQuery('Check the write and answer what it would do. N
 
 /** `?checkTools=` */
 export const CHECK_TOOLS = flagQuery(
-  'With `dryRun`: ask the MCP servers of the agent for their tools as well. 400 if one can not be used, or if a name or pattern ' +
+  'With `dryRun`: ask the MCP servers of the agent for their tools as well. 400 if one cannot be used, or if a name or pattern ' +
     'in `allow`, `approval`, `neverRepeat` or `mayRepeat` fits none of its tools',
 );
 

@@ -83,7 +83,7 @@ describe('the tools of an agent that is about to be written', () => {
       desk({ name: 'keyless', headers: { Authorization: { secret: 'missing' } } }),
     ]);
     expect(status).toBe(400);
-    const prefix = (name: string) => `the MCP server "${name}" can't be used: `;
+    const prefix = (name: string) => `the MCP server "${name}" cannot be used: `;
     expect(fields).toMatchObject({
       'config.tools.mcp[0].url': `${prefix('refused')}it does not accept the credentials (HTTP 401): "who are you?". Put a token that the server accepts into headers`,
       'config.tools.mcp[1].url': expect.stringContaining(prefix('private')),
@@ -92,7 +92,7 @@ describe('the tools of an agent that is about to be written', () => {
     expect(text).not.toContain('another-secret');
   });
 
-  it('are left out where they can not be used: the warning says why, and it is a fault if `allow` names one', async () => {
+  it('are left out where they cannot be used: the warning says why, and it is a fault if `allow` names one', async () => {
     const list = (name: unknown, inputSchema: unknown) => ({ name, inputSchema });
     const tools = [
       list('good', { type: 'object' }),
@@ -118,7 +118,7 @@ describe('the tools of an agent that is about to be written', () => {
       },
     });
     expect((await check([{ ...server, allow: ['good', 'odd'], approval: ['odd'] }])).fields).toEqual({
-      'config.tools.mcp[0].allow[1]': `the tool "odd" of the MCP server "raw" can't be used: it has ${why}`,
+      'config.tools.mcp[0].allow[1]': `the tool "odd" of the MCP server "raw" cannot be used: it has ${why}`,
     });
     expect((await check([{ ...server, allow: ['g*'] }])).json).toMatchObject({
       unchecked_tools: [{ description: 'the tool "good" is left out: it is listed a second time' }],

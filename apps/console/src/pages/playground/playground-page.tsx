@@ -380,7 +380,7 @@ const base64Of = (file: File): Promise<string> =>
   new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve((reader.result as string).replace(/^[^,]*,/, ''));
-    reader.onerror = () => reject(reader.error ?? new Error(`${file.name} can not be read`));
+    reader.onerror = () => reject(reader.error ?? new Error(`${file.name} cannot be read`));
     reader.readAsDataURL(file);
   });
 

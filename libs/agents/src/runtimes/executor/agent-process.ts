@@ -56,7 +56,7 @@ const MAX_TAIL = 16_000;
 const MAX_KNOWN_TURNS = 1_000;
 
 /**
- * A child process that runs the turns of one agent. The agent's code can not harm the worker. An uncaught error fails
+ * A child process that runs the turns of one agent. The agent's code cannot harm the worker. An uncaught error fails
  * its own turn. A process that dies, stalls or uses too much memory is killed, and its turns fail with `AgentCrash`.
  * The child ends with the worker, also after `kill -9`.
  */

@@ -114,7 +114,7 @@ export class ExecutorRuntime implements AgentRuntime {
     if (origin !== 'installed')
       throw new Error(`agent "${slug}" is not an installed agent: it has no code to run`);
     if (!this.environment.agentsDir)
-      throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
+      throw new Error(`BATON_AGENTS_DIR is not set: this worker cannot run agent "${slug}"`);
   }
 }
 

@@ -135,7 +135,7 @@ export function errorDetail(error: unknown): AgentErrorDetail {
       ...(typeof stack === 'string' && { stack: cut(stack + from, MAX_STACK) }),
     };
   } catch {
-    return { name: 'Error', message: 'The agent threw a value that can not be shown' };
+    return { name: 'Error', message: 'The agent threw a value that cannot be shown' };
   }
 }
 

@@ -30,7 +30,7 @@ export class IndexRouter {
     const { provider } = splitModel(found.model);
     const { name, destination } = modelKey(parsed.data);
     const key = await secrets.get(name, [destination]).catch(routingFailure);
-    if (key instanceof Error) return { why: `I can not use my model: ${key.message}` };
+    if (key instanceof Error) return { why: `I cannot use my model: ${key.message}` };
     if (modelProvider(provider).isKeyNeeded && key === undefined) {
       return { why: `There is no key for my model: the secret "${provider}" is not set` };
     }

@@ -51,14 +51,14 @@ describe('the index', () => {
   it.each<[IndexModel, string]>([
     [
       { model: 'openai/gpt-5-mini' },
-      'There is no key for my model: the secret "openai" is not set, so I can not',
+      'There is no key for my model: the secret "openai" is not set, so I cannot',
     ],
     [
       { model: 'gpt-5-mini' },
-      'The model that was set for me, "gpt-5-mini", is not one that I know, so I can not',
+      'The model that was set for me, "gpt-5-mini", is not one that I know, so I cannot',
     ],
-    [{ model: 'openai-compatible/llama' }, '"openai-compatible/llama", is not one that I know, so I can not'],
-  ])('lists them too where its model can not be used: %j', async (model, why) => {
+    [{ model: 'openai-compatible/llama' }, '"openai-compatible/llama", is not one that I know, so I cannot'],
+  ])('lists them too where its model cannot be used: %j', async (model, why) => {
     const index = indexOf(new FixedAgents([agent('echo')]), { model });
     const outputs = summary(await collect(index.run(firstTurn('?'), new AbortController().signal)));
     expect(outputs).toMatchObject([

@@ -13,8 +13,8 @@ import { type AgentRuntime } from '../../runtime-table.js';
 import { IndexRouter } from './index-router.js';
 
 const introduction = (why: string): string =>
-  `I am the index of this server: I answer where no agent is named. ${why}, so I can ` +
-  'not do the work myself, but I can tell you which agents there are. Send your message to one of them:';
+  `I am the index of this server: I answer where no agent is named. ${why}, so I cannot ` +
+  'do the work myself, but I can tell you which agents there are. Send your message to one of them:';
 
 /**
  * The tenant's default agent until the operator sets another one. With a model it routes to the tenant's agents. Without

@@ -27,7 +27,7 @@ export type AnswerPart = TextStreamPart<ToolSet>;
 type ToolCall = Extract<AnswerPart, { type: 'tool-call' }>;
 
 /**
- * Checks the calls of one answer while it arrives. The AI SDK replaces arguments that it can not parse by `{}`, and no
+ * Checks the calls of one answer while it arrives. The AI SDK replaces arguments that it cannot parse by `{}`, and no
  * arguments too. So each call is compared with the text that the provider sent.
  */
 export class AnswerCalls {

@@ -241,7 +241,7 @@ describe('files at URLs', () => {
     size = 20 * 1024 * 1024;
     expect((await read(1)).content).toHaveLength(1);
     size += 1;
-    await expect(read(1)).rejects.toThrow(/can not be read: .*more than 20971520 bytes/);
+    await expect(read(1)).rejects.toThrow(/cannot be read: .*more than 20971520 bytes/);
   });
 
   it('have 40 MiB together at most', async () => {

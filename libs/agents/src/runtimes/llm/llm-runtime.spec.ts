@@ -226,7 +226,7 @@ describe('what a model is given', () => {
     });
     const { status } = seen(await bench.say({}, userMessage([url('http://10.0.0.1/x.png')])));
     expect(status?.state).toBe(FAILED);
-    expect(status?.text).toContain('The file at 10.0.0.1 can not be read');
+    expect(status?.text).toContain('The file at 10.0.0.1 cannot be read');
     expect(bench.provider.requests).toHaveLength(0);
   });
 });

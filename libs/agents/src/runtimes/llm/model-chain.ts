@@ -20,7 +20,7 @@ export interface AgentModel {
 }
 
 interface ModelChainPorts {
-  /** Rejects with AgentFailure if the model can not be used, for instance without a key. */
+  /** Rejects with AgentFailure if the model cannot be used, for instance without a key. */
   open: (model: AgentModel) => Promise<ModelSteps>;
   metrics: ModelMetrics;
   logger: Logger;
@@ -44,7 +44,7 @@ export class ModelChain {
     this.models = modelsOf(config).map((settings, index) => ({ config: settings, index }));
   }
 
-  /** Opens the first model. @throws AgentFailure if it can not be used */
+  /** Opens the first model. @throws AgentFailure if it cannot be used */
   async open(): Promise<void> {
     await this.stepsOf(0);
   }

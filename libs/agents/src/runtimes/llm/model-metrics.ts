@@ -65,7 +65,7 @@ export class ModelMetrics {
     this.metrics.of(RETRIES).inc({ provider, model: this.labelOf(provider, model), reason });
   }
 
-  /** Records that a model is asked because the one before can not answer. */
+  /** Records that a model is asked because the one before cannot answer. */
   fallback(provider: string, model: string): void {
     this.metrics.of(FALLBACKS).inc({ provider, model: this.labelOf(provider, model) });
   }

@@ -97,7 +97,7 @@ export class PromptReader {
       const fetch = this.outbound.fetchWithin({ maxBytes, timeoutMs: FILE_TIMEOUT_MS, limit: 'files' });
       const response = await fetch(url, { signal });
       if (!response.ok)
-        throw new AgentFailure(`The file at ${hostOf(url)} can not be read: ${response.status}.`);
+        throw new AgentFailure(`The file at ${hostOf(url)} cannot be read: ${response.status}.`);
       const type = typeOfFile(mediaType, response.headers.get('content-type') ?? '');
       const data = Buffer.from(await response.arrayBuffer());
       this.bytes += data.length;
@@ -111,7 +111,7 @@ export class PromptReader {
     } catch (error) {
       if (error instanceof AgentFailure || signal.aborted) throw error;
       const reason = failureReason(error) ?? 'it broke off';
-      throw new AgentFailure(`The file at ${hostOf(url)} can not be read: ${reason}.`);
+      throw new AgentFailure(`The file at ${hostOf(url)} cannot be read: ${reason}.`);
     }
   }
 }

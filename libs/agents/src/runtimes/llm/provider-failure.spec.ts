@@ -194,10 +194,10 @@ describe('a provider that fails', () => {
     const gone = await ModelProvider.start();
     await gone.stop();
     expect(await explained({ baseUrl: gone.url, retries: 0 })).toBe(
-      'openai can not be reached: it refused the connection.',
+      'openai cannot be reached: it refused the connection.',
     );
     expect(await explained({ baseUrl: 'http://10.1.1.1/v1' })).toMatch(
-      /^openai can not be called: .*10\.1\.1\.1/,
+      /^openai cannot be called: .*10\.1\.1\.1/,
     );
   });
 

@@ -45,7 +45,7 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
   }
   if (cause instanceof OutboundRefused) {
     return {
-      reason: `${provider} can not be called: ${failureReason(cause)}.`,
+      reason: `${provider} cannot be called: ${failureReason(cause)}.`,
       kind: 'refused',
       retryable: false,
     };
@@ -56,7 +56,7 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
   }
   const network = failureReason(cause);
   if (network) {
-    return { reason: `${provider} can not be reached: ${network}.`, kind: 'network', retryable: true };
+    return { reason: `${provider} cannot be reached: ${network}.`, kind: 'network', retryable: true };
   }
   const detail = isTold(cause) ? ` (${said(cause, model)})` : '';
   return { reason: `${provider} broke off its answer${detail}.`, kind: 'broken', retryable: true };

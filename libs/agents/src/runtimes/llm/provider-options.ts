@@ -44,7 +44,7 @@ interface OptionsProblem {
   message: string;
 }
 
-/** Why `providerOptions` can not be sent: where, and the rule. Undefined: they can. */
+/** Why `providerOptions` cannot be sent: where, and the rule. Undefined: they can. */
 export function optionsProblem(
   provider: ModelProviderName,
   api: ModelApi,

@@ -79,7 +79,7 @@ export async function openModel(
   };
 }
 
-/** Shows the reason why a secret can not be read to the tenant. */
+/** Shows the reason why a secret cannot be read to the tenant. */
 function rethrowPlain(error: unknown): never {
   throw error instanceof Error && error.name === 'SecretError' ? new AgentFailure(error.message) : error;
 }

@@ -146,7 +146,7 @@ describe('a turn of an agent elsewhere', () => {
     expect(second?.id).not.toBe(first?.id);
   });
 
-  it('sends its message again when it can not have arrived, and when it may have', async () => {
+  it('sends its message again when it cannot have arrived, and when it may have', async () => {
     const remote = await elsewhere.start();
     for (const mishap of [503, 'cut before', 429] as const) remote.spoil('SendStreamingMessage', mishap);
     expect(answerIn(await elsewhere.run(turnAt(remote.url, 'hi')))).toBe('hi');

@@ -24,7 +24,7 @@ const ABORT_MS = 1_000;
 interface Attempt {
   connection?: RemoteConnection;
   remote?: RemoteTurn;
-  /** The remote task no longer exists, or its agent can not be reached. */
+  /** The remote task no longer exists, or its agent cannot be reached. */
   outOfReach?: boolean;
 }
 
@@ -93,7 +93,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
     return askToSignIn(turn, needed);
   }
 
-  /** Retries while the agent can not be reached: it may be restarting. */
+  /** Retries while the agent cannot be reached: it may be restarting. */
   private async connect(
     turn: Turn,
     config: RemoteConfig,

@@ -44,7 +44,7 @@ export const remoteConfigSchema = z
     timeout: duration('24h'),
     /** Maximum time without a change of the task. */
     stall: duration('1h'),
-    /** Time to retry an agent that can not be reached while it works on a task. */
+    /** Time to retry an agent that cannot be reached while it works on a task. */
     reconnect: duration('2m'),
   })
   .superRefine(({ oauth, headers }, context) => {

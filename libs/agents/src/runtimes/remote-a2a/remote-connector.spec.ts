@@ -79,7 +79,7 @@ describe('the connection to an agent elsewhere', () => {
     const { host } = new URL(remote.url);
     expect(endOf(await elsewhere.run(turnAt(remote.url, 'hi', { oauth: {} })))).toMatchObject({
       state: FAILED,
-      text: `The agent can't be called: there is no sign-in at ${host}: an administrator of the tenant must sign in there`,
+      text: `The agent cannot be called: there is no sign-in at ${host}: an administrator of the tenant must sign in there`,
     });
     expect(remote.asked).toEqual([]);
   });

@@ -107,7 +107,7 @@ export class RemoteConnector {
 async function headersOf({ secrets }: Turn, config: RemoteConfig, traceparent: string | undefined) {
   const own = await readSecretHeaders(secrets, config.headers, originsOf(config)).catch((error: unknown) => {
     const reason = messageOf(error);
-    throw new RemoteFailure('final', `The agent can't be called: ${reason}`);
+    throw new RemoteFailure('final', `The agent cannot be called: ${reason}`);
   });
   const traced = traceparent !== undefined && isTraceparent(traceparent);
   const headers: Record<string, string> = traced ? { traceparent, ...own } : own;
@@ -204,7 +204,7 @@ async function signIn({ secrets }: Turn, { card, oauth }: RemoteConfig): Promise
     await signedIn.assertSignedIn();
   } catch (error) {
     if (error instanceof SignInNeeded) throw remoteFailure(error, cardUrlOf({ card }).host);
-    throw new RemoteFailure('unreached', `The agent can't be called: ${messageOf(error)}`);
+    throw new RemoteFailure('unreached', `The agent cannot be called: ${messageOf(error)}`);
   }
   return signedIn;
 }

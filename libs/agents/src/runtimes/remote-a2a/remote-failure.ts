@@ -68,7 +68,7 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
   const refused = causeOf(error, OutboundRefused);
   if (refused) return new RemoteFailure('final', capital(refused.message));
   const signIn = causeOf(error, SignInNeeded);
-  if (signIn) return new RemoteFailure('final', `The agent can't be called: ${signIn.message}`, { signIn });
+  if (signIn) return new RemoteFailure('final', `The agent cannot be called: ${signIn.message}`, { signIn });
   const answer = causeOf(error, A2AError);
   if (answer) return answerFailure(answer, host, redactor);
   const reason = failureReason(error);

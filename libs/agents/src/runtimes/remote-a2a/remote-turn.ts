@@ -73,7 +73,7 @@ export class RemoteTurn {
     return this.relay.over;
   }
 
-  /** Yields the agent's output. Throws RemoteFailure if the turn can not continue. */
+  /** Yields the agent's output. Throws RemoteFailure if the turn cannot continue. */
   async *outputs(): AsyncGenerator<AgentOutput> {
     if (await this.mustSend()) yield* this.send();
     if (!this.isOver()) yield* this.follow();

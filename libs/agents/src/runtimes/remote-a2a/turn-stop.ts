@@ -1,4 +1,4 @@
-/** Time that a canceled turn waits for the id of the remote task. Without the id the task can not be canceled. */
+/** Time that a canceled turn waits for the id of the remote task. Without the id the task cannot be canceled. */
 const ID_MS = 1_500;
 
 /** Aborts the calls of a turn when the run is stopped or the turn takes too long. */

@@ -39,7 +39,7 @@ export interface TurnHost {
   /** Calls `flush` once, soon. */
   flushSoon(turn: HostedTurn): void;
   /**
-   * Blocks the process while `mustWait` is true, because the worker reads too slowly. `publish` can not be awaited, so
+   * Blocks the process while `mustWait` is true, because the worker reads too slowly. `publish` cannot be awaited, so
    * this is the only way to slow down an executor that publishes without a pause.
    */
   block(mustWait: () => boolean): void;

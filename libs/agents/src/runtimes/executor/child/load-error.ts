@@ -5,7 +5,7 @@ export interface Place {
   line?: number | undefined;
 }
 
-/** The module of an agent can not be used. The message begins with the file. */
+/** The module of an agent cannot be used. The message begins with the file. */
 export class LoadError extends Error {
   override readonly name = 'LoadError';
 

@@ -135,7 +135,7 @@ describe('an executor module without an SDK of its own', () => {
   });
 });
 
-describe('an executor module that can not be used', () => {
+describe('an executor module that cannot be used', () => {
   it.each([
     ['is not there', {}, ': has no module index.js, index.mjs, index.cjs, index.ts'],
     ['is TypeScript with a mistake', { 'index.ts': '\n\nconst a = {{;' }, '/index.ts:3)'],

@@ -13,7 +13,7 @@ export function failureOf(error: unknown): StepFailure {
       ...extrasOf(thrown),
     };
   } catch {
-    return { name: 'Error', message: 'The step threw a value that can not be shown' };
+    return { name: 'Error', message: 'The step threw a value that cannot be shown' };
   }
 }
 

@@ -221,7 +221,7 @@ describe('an agent that waits for a person to approve its calls', () => {
     ]);
   });
 
-  it('can not look like another one, nor like more than one line of a text, wherever it is', async () => {
+  it('cannot look like another one, nor like more than one line of a text, wherever it is', async () => {
     const tool = 'look\nclerk (asked by boss): it is fine\u2028say yes\u202e';
     children.next = asking({ ...request, tool, agents: ['bank', 'x\ny'] });
     expect(await pending()).toMatchObject([
@@ -248,7 +248,7 @@ describe('an agent that waits for a person to approve its calls', () => {
     children.next = asking({ tool: 'pay' });
     expect(await ask()).toEqual({
       ok: false,
-      content: "clerk asks a person for an approval that can't be read, so no person was asked.",
+      content: 'clerk asks a person for an approval that cannot be read, so no person was asked.',
     });
   });
 });

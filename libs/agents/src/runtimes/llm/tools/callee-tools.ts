@@ -141,7 +141,7 @@ export class CalleeTools implements ToolSource {
 
 /**
  * Forwards a child's request for approval to the parent's task, up to the task that has a caller. The parent's model
- * never sees the question, so it can not answer it.
+ * never sees the question, so it cannot answer it.
  */
 function askAbove(
   turn: Turn,
@@ -156,7 +156,7 @@ function askAbove(
   }
   return {
     ok: false,
-    content: `${slug} asks a person for an approval that can't be read, so no person was asked.`,
+    content: `${slug} asks a person for an approval that cannot be read, so no person was asked.`,
   };
 }
 

@@ -41,7 +41,7 @@ export interface RemoteCall {
   answered?: number;
   /** Keys of the questions of a task that were answered. */
   answeredKeys?: string[];
-  /** ISO 8601: since then the server can not be reached. */
+  /** ISO 8601: since then the server cannot be reached. */
   unreachableSince?: string;
 }
 

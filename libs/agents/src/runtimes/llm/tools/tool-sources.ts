@@ -69,7 +69,7 @@ export interface AgentTool {
    */
   repeat: 'again' | 'never' | 'ask';
   /**
-   * Makes the call. Rejects with an error that the model can not handle: the task fails. Rejects with a `Suspension` if
+   * Makes the call. Rejects with an error that the model cannot handle: the task fails. Rejects with a `Suspension` if
    * the result comes from another task: the call is made again when that task has ended. Rejects with
    * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`. The same is true for calls with which a
    * tool server continues by itself (`kept`). Rejects with `OutcomeUnknown` if a person must be asked whether to call again.
@@ -113,7 +113,7 @@ export interface WaitingCall {
 
 /** A source of tools, such as MCP servers or other agents. It is opened for each turn and closed at its end. */
 export interface ToolSource {
-  /** Rejects with an `AgentFailure` if the turn can not run without the tools. */
+  /** Rejects with an `AgentFailure` if the turn cannot run without the tools. */
   open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools>;
   /**
    * Polls a call that its server works on, without opening the tools.

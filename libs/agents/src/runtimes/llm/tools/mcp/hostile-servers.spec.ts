@@ -187,7 +187,7 @@ describe('the tools of a hostile server', () => {
           ),
     });
     await expect(bench.open([{ name: 's', url }])).rejects.toThrow(
-      /The MCP server "s" can't be used: .*nested deeper than 200 levels/,
+      /The MCP server "s" cannot be used: .*nested deeper than 200 levels/,
     );
   });
 

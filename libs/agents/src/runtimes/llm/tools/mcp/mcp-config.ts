@@ -143,7 +143,7 @@ interface CommandLine {
   env: Readonly<Record<string, unknown>>;
 }
 
-/** Why tenants can not start a command; undefined if they can. */
+/** Why tenants cannot start a command; undefined if they can. */
 export function whyNotAllowed(
   { command, args, env }: CommandLine,
   allowances: readonly StdioAllowance[],

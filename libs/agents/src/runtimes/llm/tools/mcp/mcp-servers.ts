@@ -143,7 +143,7 @@ async function openServer(
     // The agent may work without an optional server, but its caller can sign in.
     if (signedIn?.needed?.isCallers) throw signedIn.needed;
     if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
-    const reason = `The MCP server "${config.name}" can't be used: ${whyUnusable(signedIn?.needed ?? error, secrets.redactor)}`;
+    const reason = `The MCP server "${config.name}" cannot be used: ${whyUnusable(signedIn?.needed ?? error, secrets.redactor)}`;
     log.warn('MCP server not usable', { reason });
     if (config.optional) return undefined;
     throw new AgentFailure(reason);
@@ -282,7 +282,7 @@ function assertSignedIn({ config, signedIn }: OpenServer, error: unknown): void 
   if (signedIn?.needed?.missing && !isSignIn(error)) return;
   if (signedIn?.needed?.isCallers) throw signedIn.needed;
   if (signedIn?.needed)
-    throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
+    throw new AgentFailure(`The MCP server "${config.name}" cannot be used: ${signedIn.needed.message}`);
 }
 
 /** Records a call that uses a sign-in. An error of Postgres ends the attempt: a call without a record is not sent. */

@@ -245,13 +245,13 @@ describe('MCP tools', () => {
     expect(server.calls).toMatchObject([{ canceled: true }]);
   });
 
-  describe('of a server that can not be used', () => {
+  describe('of a server that cannot be used', () => {
     it.each([
-      [{ url: 'http://10.0.0.1/mcp' }, `The MCP server "a" can't be used: `],
-      [{ command: '/nowhere/server' }, `The MCP server "a" can't be used: its command was not found`],
+      [{ url: 'http://10.0.0.1/mcp' }, `The MCP server "a" cannot be used: `],
+      [{ command: '/nowhere/server' }, `The MCP server "a" cannot be used: its command was not found`],
       [
         { url: 'https://mcp.example/', headers: { 'X-Key': { secret: 'other' } } },
-        `The MCP server "a" can't be used: the secret "other", which X-Key needs, does not exist`,
+        `The MCP server "a" cannot be used: the secret "other", which X-Key needs, does not exist`,
       ],
       [{ command: 'node' }, 'the operator of this server does not allow the command "node"'],
     ])('%j: the turn fails with a plain reason', async (server, reason) => {
@@ -270,7 +270,7 @@ describe('MCP tools', () => {
       const opened = await bench.open(servers);
       expect(names(opened)).toEqual(['b_find']);
       await opened.close();
-      const reason = `The MCP server "a" can't be used: it refused the connection`;
+      const reason = `The MCP server "a" cannot be used: it refused the connection`;
       await expect(bench.open([{ name: 'a', url: gone.url }, ...servers.slice(1)])).rejects.toThrow(reason);
       await server.left();
     });
@@ -280,7 +280,7 @@ describe('MCP tools', () => {
       await once(silent, 'listening');
       const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/mcp`;
       const opening = bench.open([{ name: 'a', url, transport, connectTimeout: '100ms' }]);
-      await expect(opening).rejects.toThrow(`The MCP server "a" can't be used: it gives no answer in time`);
+      await expect(opening).rejects.toThrow(`The MCP server "a" cannot be used: it gives no answer in time`);
       silent.closeAllConnections();
       silent.close();
     });

@@ -254,7 +254,7 @@ describe('what a server speaks', () => {
     bench.atReset(async () => void server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     await expect(bench.open([{ name: 's', url }])).rejects.toThrow(
-      `The MCP server "s" can't be used: it supports no version of MCP that Baton supports (2027-03-01)`,
+      `The MCP server "s" cannot be used: it supports no version of MCP that Baton supports (2027-03-01)`,
     );
   });
 });

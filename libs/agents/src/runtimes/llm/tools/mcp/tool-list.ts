@@ -103,7 +103,7 @@ export class ToolList {
     if (isTwice) return this.leaveOut(name, 'is listed a second time');
     if (name.length > MAX_NAME)
       return this.leaveOut(name, `has a name of more than ${MAX_NAME} characters`, true);
-    // A model can not use a tool that works only as an MCP task.
+    // A model cannot use a tool that works only as an MCP task.
     if (isJsonObject(execution) && execution.taskSupport === 'required')
       return this.leaveOut(name, 'works only as an MCP task');
     const schema = usableSchema(inputSchema);

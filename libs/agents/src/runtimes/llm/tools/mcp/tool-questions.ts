@@ -18,7 +18,7 @@ const MAX_SCHEMA_BYTES = 16_384;
 const ELICIT = 'elicitation/create';
 
 /**
- * Reads the input requests of a server. Throws McpFailure if a person can not be asked so.
+ * Reads the input requests of a server. Throws McpFailure if a person cannot be asked so.
  * @param server its URL in the settings
  */
 export function questionsOf(requests: unknown, server: string): Record<string, ToolQuestion> {
@@ -38,7 +38,7 @@ function questionOf(request: unknown, server: string): ToolQuestion {
     const parsed = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
     if (parsed === null) throw unfit('an address that is not on the web');
     const { hostname } = parsed;
-    // The browser of the person, or a program that reads the question, would reach what the server can not.
+    // The browser of the person, or a program that reads the question, would reach what the server cannot.
     if (isInnerHost(hostname) && hostname !== new URL(server).hostname)
       throw unfit(
         `the address ${hostname}, which is inside of a network. It may name a public host, or its own`,
