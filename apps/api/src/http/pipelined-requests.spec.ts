@@ -1,3 +1,5 @@
+import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import Fastify from 'fastify';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { RawSocket } from '../../../../test/support/raw-socket.js';
@@ -25,8 +27,15 @@ it('begin in many turns of the event loop, with others in between', async () => 
   await api.close();
 });
 
-it('of a connection that has too many are dropped before they are routed', async () => {
-  const server = Fastify({ forceCloseConnections: true });
+it('of a connection that has too many are dropped before they are routed, and those after them are not parsed', async () => {
+  let parsed = 0;
+  class CountedRequest extends IncomingMessage {
+    constructor(socket: Socket) {
+      super(socket);
+      parsed += 1;
+    }
+  }
+  const server = Fastify({ forceCloseConnections: true, http: { IncomingMessage: CountedRequest } });
   let routed = 0;
   server.addHook('onRequest', (_request, _reply, done) => {
     routed += 1;
@@ -37,7 +46,7 @@ it('of a connection that has too many are dropped before they are routed', async
   const peer = await RawSocket.open(await server.listen({ host: '127.0.0.1', port: 0 }));
   peer.send(REQUEST.repeat(1_000));
   await peer.closed;
-  expect(routed).toBe(MAX_PIPELINED + 1);
+  expect([routed, parsed]).toEqual([MAX_PIPELINED + 1, MAX_PIPELINED + 1]);
   await server.close();
 });
 
