@@ -20,6 +20,7 @@ import { runsOfTask } from './runs-of-task.js';
 import { findWork } from './find-work.js';
 import { endOrphanedLeases } from './leases/end-orphaned-leases.js';
 import { reclaimExpired } from './leases/reclaim-expired.js';
+import { endStrayRuns } from './end-stray-runs.js';
 import { takeStaleQueued } from './take-stale-queued.js';
 
 /** Unless the caller sets another, in bytes. */
@@ -61,6 +62,7 @@ export class RunStore {
   readonly failPoisoned;
   readonly keepArtifacts;
   readonly takeStaleQueued;
+  readonly endStrayRuns;
   readonly wakeParked;
   readonly countActive;
 
@@ -96,6 +98,7 @@ export class RunStore {
     this.failPoisoned = failPoisonedRuns.bind(undefined, database);
     this.keepArtifacts = keepArtifacts.bind(undefined, database);
     this.takeStaleQueued = takeStaleQueued.bind(undefined, database);
+    this.endStrayRuns = endStrayRuns.bind(undefined, database);
     this.wakeParked = wakeParked.bind(undefined, database);
     this.countActive = countActive.bind(undefined, database);
   }

@@ -74,6 +74,27 @@ describe('cancel', () => {
     ]);
   });
 
+  it.each([
+    ['extends its lease', `lease_expires_at = now() + interval '1 hour'`],
+    [
+      'gives it back to the queue',
+      `state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()`,
+    ],
+  ])('ends the run while its worker %s', async (_, change) => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, runId } = run;
+    const { canceling } = await stores.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query({ text: `UPDATE runs SET ${change} WHERE id = $1` }, [runId]);
+      const canceling = stores.tasks.cancel(tenantId, 'echo', taskId);
+      await blocked(1);
+      return { canceling };
+    });
+    expect(await canceling).toMatchObject({ ok: true, runId });
+    expect(await sql(stores, `SELECT state FROM runs WHERE id = '${runId}'`)).toEqual([
+      { state: 'canceled' },
+    ]);
+  });
+
   it('wins or loses against the last append, never both', async () => {
     for (let i = 0; i < 20; i++) {
       const run = await startTask(stores);

@@ -174,6 +174,18 @@ describe('the sweep', () => {
     expect(enqueued).toEqual([run]);
   });
 
+  it('ends a queued run whose task was canceled without it, and does not enqueue it', async () => {
+    const run = await queued();
+    const texts = [
+      `UPDATE runs SET enqueued_at = enqueued_at - interval '2 minutes' WHERE id = '${run.runId}'`,
+      `UPDATE tasks SET state = ${TaskState.TASK_STATE_CANCELED}, active_run_id = NULL WHERE id = '${run.taskId}'`,
+    ];
+    for (const text of texts) await database.systemQuery({ text }, []);
+    await sweeper().runOnce();
+    expect(await stateOf(run)).toBe('canceled');
+    expect(enqueued).toEqual([]);
+  });
+
   it('is left to another worker by one that is not the eldest', async () => {
     const run = await claimedBy('dead');
     await delay(LEASE_MS);

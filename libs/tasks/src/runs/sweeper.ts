@@ -37,8 +37,8 @@ const SHORTEST = 1 / 4;
 const AFTER_MS = 10;
 
 /**
- * Finds four kinds of runs: runs whose worker died, runs that kill every worker, queued runs that are on no queue, and parked runs
- * whose agent has other code now.
+ * Finds five kinds of runs: runs whose worker died, runs that kill every worker, queued runs that are on no queue, parked runs
+ * whose agent has other code now, and runs that are not the active run of their task.
  * One worker does it for all (`SweepLeader`). After an outage of Postgres the live workers first get the time to extend their
  * leases (`ReclaimGuard`).
  */
@@ -83,6 +83,7 @@ export class Sweeper extends RepeatedWork {
     const { staleQueuedRunMs } = this.environment;
     const found = await this.look();
     this.nextMs = found.nextMs === null ? Infinity : found.nextMs + AFTER_MS;
+    if (found.expiredRuns || found.staleQueuedRuns) await this.endStrayRuns(found.at);
     if (this.reclaimGuard.mayReclaim) {
       if (found.orphanedRuns) await this.endLeasesOfDead(found.at);
       if (found.expiredRuns || found.orphanedRuns) {
@@ -107,6 +108,13 @@ export class Sweeper extends RepeatedWork {
         workerIds,
         runs: workers.length,
       });
+    }
+  }
+
+  /** No worker can claim such a run, and it holds a slot of its tenant. */
+  private async endStrayRuns(at: string): Promise<void> {
+    for (const run of await this.runs.endStrayRuns(this.environment.staleQueuedRunMs, LIMIT, at)) {
+      this.logger.error('run canceled: it is not the active run of its task', { ...run });
     }
   }
 
