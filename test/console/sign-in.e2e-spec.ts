@@ -68,9 +68,9 @@ describeConsole('sign-in to the console', () => {
     const address = await page.evaluate<string>('location.href');
     expect([address.includes(code), address.includes(tenant.token)]).toEqual([false, false]);
     expect(baton.stack.apis[0]!.log()).not.toContain(code);
-    baton.expectFaults(/404/, /this link signs in no more/);
+    baton.expectFaults(/404/, /this link no longer works/);
     const again = await baton.open({ path: `/link#${code}` });
-    await again.getByText('this link signs in no more').waitFor();
+    await again.getByText('this link no longer works').waitFor();
     await baton.expectAccessible(again);
     expect(await again.evaluate('location.hash')).toBe('');
     await again.getByRole('link', { name: 'Sign in again' }).click();

@@ -18,7 +18,7 @@ export interface TargetOptions {
   token?: string;
 }
 
-/** The same, of a command that can print its result as JSON. */
+/** Options of a command for a server that can print its result as JSON. */
 export type ServerOptions = TargetOptions & JsonOption;
 
 /** `/v1` with the token of a tenant. Every call rejects with an OperatorError unless it succeeds. */

@@ -33,7 +33,7 @@ export function formatTime(time: Date | null): string {
   return `${local} ${minutes < 0 ? '-' : '+'}${hour ?? ''}:${minute ?? ''}`;
 }
 
-/** The same of a time as the API writes it. */
+/** `formatTime` of a time as the API writes it. */
 export const formatTimeText = (text: string | null | undefined): string =>
   formatTime(text == null ? null : new Date(text));
 

@@ -111,7 +111,7 @@ export class Home {
   }
 }
 
-/** The same promise, whose rejection tells the person at the terminal what to do about it. */
+/** Adds a remedy for the person at the terminal to the rejection of a promise. */
 export const orTell = <T>(promise: Promise<T>, remedy: string): Promise<T> =>
   promise.catch((error: unknown) => {
     throw new StartError(`${messageOf(error)}. ${remedy}`);

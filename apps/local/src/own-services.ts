@@ -12,7 +12,7 @@ const LOOK = 'See its log, beside its data.';
 export interface Service {
   /** Undefined until the service has started. */
   url(): string | undefined;
-  /** The same for the owner of the tables, if there is one. */
+  /** URL with the role that owns the tables, if there is one. */
   ownerUrl?(): string | undefined;
   /** One line for the person at the terminal. */
   note: string;

@@ -165,7 +165,7 @@ export function parseAgentDefinition(raw: unknown): ParsedAgentDefinition {
   return definition;
 }
 
-/** The same for an agent of a tenant's catalog. */
+/** Reads the definition of an agent of a tenant's catalog. @throws ProtocolError `invalid-params` with the field */
 export function parseAgentDocument(raw: unknown): AgentDocument {
   const { slug, enabled, tenants, ...definition } = parseFields(agentFile, raw, '', 'agent');
   if (tenants) {

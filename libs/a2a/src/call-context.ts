@@ -69,7 +69,7 @@ export interface OperationRules {
   agentThrew: 'error' | 'failed-task';
   /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run is not stopped). */
   wait: 'for-the-turn' | 'limited';
-  /** The same for the stream of a send, which then ends before its turn. */
+  /** Whether the stream of a send lasts until the turn ends, or only as long as the operator lets it. */
   streamWait: 'for-the-turn' | 'limited';
   /** Whether a message answers a task that waits for approval. */
   approvals: 'by-message' | 'refused';

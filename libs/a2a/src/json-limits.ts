@@ -12,7 +12,7 @@ import {
 export const jsonExcess = (text: string, bounds = JSON_BOUNDS): JsonExcess | undefined =>
   new JsonScanner(bounds).scan(Buffer.from(text));
 
-/** The same as a clause about the text, such as `is nested deeper than 200 levels`. */
+/** Describes an excess as a clause about the text, such as `is nested deeper than 200 levels`. */
 export const describeExcess = (excess: JsonExcess): string =>
   excess === 'depth'
     ? `is nested deeper than ${MAX_JSON_DEPTH} levels`

@@ -50,7 +50,7 @@ export const encodeEnvelope = (
   result,
 });
 
-/** The same as text, around the JSON of a result. */
+/** The text of a response, around the JSON of a result. */
 export const envelopeAround = (id: RpcId, resultJson: string): string =>
   `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${resultJson}}`;
 

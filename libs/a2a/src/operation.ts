@@ -168,7 +168,7 @@ export const OPERATIONS = {
 
 export type OperationName = keyof typeof OPERATIONS;
 
-/** Those of push notification configs. */
+/** Names of the operations on push notification configs. */
 export type PushOperationName = Extract<OperationName, `${string}PushNotificationConfig${string}`>;
 
 /** Whether an operation is one of push notification configs. */

@@ -75,7 +75,7 @@ export interface ReachedTask {
 export const isAllowed = (agents: AllowedAgents | undefined, { slug }: { slug: string }): boolean =>
   agents === undefined || agents.slugs.includes(slug);
 
-/** The same for an agent by its slug or id. */
+/** Whether an agent is allowed, by its slug or id. */
 export const isAllowedName = (agents: AllowedAgents | undefined, slugOrId: string): boolean =>
   agents === undefined || agents.slugs.includes(slugOrId) || agents.ids.includes(slugOrId);
 

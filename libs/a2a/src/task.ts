@@ -105,7 +105,7 @@ export function withoutReserved(
   return own.length > 0 ? Object.fromEntries(own) : undefined;
 }
 
-/** The same for each part. */
+/** `withoutReserved` for the metadata of each part. */
 export const partsWithoutReserved = (parts: readonly Part[]): Part[] =>
   parts.map((part) => (part.metadata ? { ...part, metadata: withoutReserved(part.metadata) } : part));
 

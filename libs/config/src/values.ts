@@ -210,7 +210,7 @@ export const masterKeys = list
   })
   .transform((keys) => keys.map(decodeKey));
 
-/** The same form as a master key, but Postgres gets the text as it is. */
+/** It has the form of a master key, but Postgres gets the text as it is. */
 export const systemKey = z
   .string()
   .regex(KEY, { error: 'set it to the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`' });

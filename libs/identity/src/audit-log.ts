@@ -18,7 +18,7 @@ const KNOWN: ReadonlySet<string> = new Set(
 const MINUTE_MS = 60_000;
 /** Records of refusals of one caller that a process writes a minute. */
 const MAX_OF_CALLER = 5;
-/** The same into the log of one tenant or of the platform: a flood of many callers fills it no faster. */
+/** Records of refusals a minute in the log of one tenant or of the platform: a flood of many callers fills it no faster. */
 const MAX_OF_LOG = 60;
 /** Callers that are counted at the same time. Of a larger flood, the oldest are forgotten. */
 const MAX_CALLERS = 10_000;

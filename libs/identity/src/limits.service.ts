@@ -79,7 +79,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     if (terms?.state === 'gone') throw new ProtocolError('unauthenticated', 'the token is not known');
   }
 
-  /** Those of the tenants that `assertActive` refuses, as the database has it now. One statement, whatever their number. */
+  /** The given tenants that `assertActive` refuses. Reads the database, in one statement. */
   async inactive(tenantIds: readonly string[]): Promise<ReadonlySet<string>> {
     const inactive = new Set(await this.tenants.inactive(tenantIds));
     if (inactive.size > 0) this.cache.forget((tenantId) => inactive.has(tenantId));

@@ -83,7 +83,7 @@ export class PushSecrets {
     return { secret, sealed: this.sealSigning(webhook, [{ secret }, ...previous]) };
   }
 
-  /** Those of a webhook that sign now, the newest first. */
+  /** The secrets of a webhook that sign now, the newest first. */
   inForce(webhook: WebhookKey, sealed: SealedSecret, now = clock.now()): string[] {
     return this.openSigning(webhook, sealed)
       .filter(({ until }) => until === undefined || Date.parse(until) > now)

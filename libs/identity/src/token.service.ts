@@ -157,8 +157,8 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /**
-   * The callers whose token is no longer valid in the database, and why. One statement, whatever their number; none if no token of
-   * theirs can be revoked.
+   * The callers whose token is no longer valid in the database, and why. It reads the database in one statement, or not at all if no
+   * caller has a token that can be revoked.
    */
   async refused(callers: readonly Caller[]): Promise<Map<Caller, RefusedToken>> {
     const credentials = new Set(callers.flatMap(({ credential }) => credential ?? []));

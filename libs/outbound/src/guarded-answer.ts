@@ -5,7 +5,7 @@ import { OutboundRefused } from './outbound-refused.js';
 const MAX_INTERIM_ANSWERS = 16;
 /** From here on a part of a body is not joined with the next one. A server may send each byte as a chunk of its own. */
 const MAX_PART_BYTES = 65_536;
-/** The same in chunks. */
+/** Chunks of a body that are joined to one part at most. */
 const MAX_PART_CHUNKS = 512;
 /** Values of `Content-Encoding` for a body as it is. */
 const UNCHANGED = new Set(['', 'identity']);

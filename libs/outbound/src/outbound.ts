@@ -120,7 +120,7 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
   /** A call of no tenant: only what the operator has set holds. */
   readonly fetch: Fetch = this.fetchWithin({});
 
-  /** The same with limits. */
+  /** `fetch` of no tenant, with limits. */
   fetchWithin(limits: OutboundLimits): Fetch {
     return this.fetchOf(limits, PLATFORM, () => Promise.resolve(NO_EGRESS_LISTS));
   }

@@ -109,7 +109,7 @@ export class PostgresClient extends Client {
     return undefined;
   }
 
-  /** Those of the package. */
+  /** Has the overloads of the package. */
   // oxlint-disable-next-line typescript/no-explicit-any -- its overloads
   override query(...given: any[]): any {
     const { answerMs } = this.config;

@@ -1,18 +1,18 @@
-/** A part of the time that a holder may use: it pays a millisecond of use with `1 / share` ms, and may be a burst ahead. */
+/** A share of the time. A holder that uses a millisecond must rest until `1 / share` ms have passed, after a first burst. */
 export class TimeShare {
-  /** When all use is paid, as `performance.now()`. */
+  /** When the rest for all use is over, by `performance.now()`. */
   private paidAt = 0;
 
   /**
    * @param share from 0 to 1
-   * @param burstMs use in ms that may be unpaid
+   * @param burstMs use without a rest, in ms
    */
   constructor(
     private readonly share: number,
     private readonly burstMs: number,
   ) {}
 
-  /** How long the holder must wait before its next use, in ms. Not positive: it need not wait. */
+  /** How long the holder must wait before its next use, in ms. 0 or less: it may use the time now. */
   get waitMs(): number {
     return this.paidAt - performance.now() - this.burstMs / this.share;
   }

@@ -42,11 +42,11 @@ const workerList = z.object({
       started_at: timeSchema,
       seen_at: timeSchema.describe('The last heartbeat'),
       alive: z.boolean().describe('Whether it has sent a heartbeat within three times `LEASE_MS`'),
-      version: z.string().nullable().describe('Release of Baton. Null: an earlier release does not say it'),
+      version: z.string().nullable().describe('Release of Baton. Null: the worker runs an earlier release'),
       memory_bytes: z
         .int()
         .nullable()
-        .describe('Resident memory at the last heartbeat. Null: an earlier release does not say it'),
+        .describe('Resident memory at the last heartbeat. Null: the worker runs an earlier release'),
       load_failures: z.array(workerFailure).describe('Agents in code that it could not load when it started'),
     }),
   ),
@@ -105,7 +105,7 @@ const tenantLetter = deadLetter
     owner: z
       .string()
       .nullable()
-      .describe('Key of the principal that made the task. Null: an earlier release did'),
+      .describe('Key of the principal that made the task. Null: an earlier release created the task'),
   })
   .meta({ id: 'TenantDeadLetter' });
 const letterList = z.object({ dead_letters: z.array(tenantLetter), next_cursor: nextCursor });
@@ -115,7 +115,7 @@ const tenantPush = deadPush
   .meta({ id: 'TenantDeadPush' });
 const pushList = z.object({ dead_pushes: z.array(tenantPush), next_cursor: nextCursor });
 
-/** The operator's token, workers, the queue, and what of all tenants was given up: runs and push configs. */
+/** The operator's token, workers, the queue, and the runs and push configs of all tenants that were given up. */
 @OperatorOnly()
 @OnManagementPort()
 @Controller('v1/admin')

@@ -5,11 +5,11 @@ import { sendPlainError } from '../http/errors.js';
 import { ConsoleSite } from './console-site.js';
 import { SignInLink } from './sign-in-link.js';
 
-const NONE =
+const NO_CONSOLE =
   'there is no console here: it is at hosts that are not bound to an agent, unless CONSOLE_ENABLED is false';
 
 const NO_LINK =
-  'this link signs in no more: it works once, within ten minutes, on the machine of `npm start`. Sign in with the token that `npm start` prints, or start it again';
+  'this link no longer works: it signs in once, within ten minutes, on the machine of `npm start`. Sign in with the token that `npm start` prints, or start it again';
 
 /** The console: a page for people, which calls the REST API with the token of its user (ADR 0032). */
 @Public()
@@ -23,20 +23,20 @@ export class ConsoleController {
   @Get()
   async page(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (await this.site.isAt(request)) await this.site.sendPage(reply, 'tenants');
-    else sendPlainError(reply, 404, NONE);
+    else sendPlainError(reply, 404, NO_CONSOLE);
   }
 
   /** What the page must know to let people sign in. */
   @Get('settings.json')
   async settings(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (await this.site.isAt(request)) await reply.send(this.site.settings());
-    else sendPlainError(reply, 404, NONE);
+    else sendPlainError(reply, 404, NO_CONSOLE);
   }
 
   @Get('assets/:file')
   async asset(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (await this.site.isAt(request)) await this.site.sendAsset(request, reply);
-    else sendPlainError(reply, 404, NONE);
+    else sendPlainError(reply, 404, NO_CONSOLE);
   }
 
   /** Exchanges the code of the link that `npm start` prints for a token. The code is in `Authorization`, so that no log has it. */

@@ -39,7 +39,7 @@ describe('the link of npm start that signs in', () => {
     expect(await redeem()).toEqual([200, JSON.stringify({ token: TOKEN })]);
     const [status, text] = await redeem();
     expect(status).toBe(404);
-    expect(text).toContain('this link signs in no more');
+    expect(text).toContain('this link no longer works');
     expect(text).not.toContain(TOKEN);
   });
 

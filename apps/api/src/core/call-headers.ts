@@ -98,7 +98,7 @@ export function traceparent(request: CallRequest, otherwise?: string): string | 
   return header !== undefined && isTraceparent(header) ? header : undefined;
 }
 
-/** Node joins a repeated header with commas; a list of a known header means its first value. */
+/** The value of a header. Node joins the values of a repeated header with commas; of an array, the first value counts. */
 function one(request: CallRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value[0] : value;
@@ -118,9 +118,9 @@ export interface NegotiatedExtensions {
   headers: (activated?: readonly string[]) => Record<string, string>;
 }
 
-/** What agents name as an extension may come from anywhere, and goes into a header: a URI without a comma. */
+/** An extension that an agent names goes into a header, so it must be a URI without a comma. */
 const EXTENSION_URI = /^[\x21-\x2b\x2d-\x7e]{1,255}$/;
-/** So many URIs stay below the 8 KiB that proxies take of a header. */
+/** Maximum number of URIs that the agent adds: they stay below the 8 KiB that proxies allow for a header. */
 const MAX_ACTIVATED = 20;
 const NO_HEADERS = (): Record<string, string> => ({});
 

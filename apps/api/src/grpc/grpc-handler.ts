@@ -25,29 +25,29 @@ import { GrpcReply } from './grpc-reply.js';
 import { type CallOrigin, GrpcRequest } from './grpc-request.js';
 import { decodeMessage, encodeMessage } from './protobuf.js';
 
-/** As Node's HTTP server takes. */
+/** The limit of Node's HTTP server. */
 const MAX_METADATA_BYTES = 16 * 1024;
 
 /** Names the agent of a call, by slug or id. */
 const AGENT_KEY = 'baton-agent';
 
-/** In the metadata of an event, where the caller asks for the extension. */
+/** Key of an event's sequence in its metadata. Only callers that ask for the extension get it. */
 const SEQUENCE_KEY = `${RESUME_EXTENSION.uri}/sequence`;
 
 /** A call of gRPC and the reply to it. */
 export interface GrpcExchange {
   readonly request: GrpcRequest;
   readonly reply: GrpcReply;
-  /** The memory of its message, until that has arrived. */
+  /** The memory that is reserved for its message while it arrives. */
   memory?: BodyLease;
-  /** The whole message has arrived. */
+  /** Must be called when the whole message has arrived. */
   received(): void;
-  /** Its message is being handled: until then it is given up when the caller leaves. */
+  /** Its message is being handled. Before, the message is discarded if the caller disconnects. */
   isHandled?: boolean;
 }
 
-/** What the gRPC port has in common with that of HTTP. */
-export interface Shared {
+/** Services that the port of gRPC shares with the port of HTTP. */
+export interface SharedServices {
   environment: Environment;
   logger: Logger;
   metrics: Metrics;
@@ -64,7 +64,7 @@ export interface Shared {
   calls: CallHandler;
 }
 
-/** What the guard knows of an RPC: with a token, or for guests at a public host, as at the root of a host over HTTP. */
+/** Declares who may make an RPC: callers with a token, and guests at a public host, as over HTTP at the root of a host. */
 @AllowGuests()
 class GrpcEndpoint {}
 
@@ -79,11 +79,11 @@ const anyRpc = (): void => undefined;
 export class GrpcHandler {
   private readonly record: ReturnType<typeof requestRecorder>;
 
-  constructor(private readonly shared: Shared) {
+  constructor(private readonly shared: SharedServices) {
     this.record = requestRecorder(shared.logger, shared.metrics);
   }
 
-  /** A call has come in. It is counted and logged until it is over. */
+  /** Begins a call: it is counted while it is open, and logged at its end. */
   begin(origin: CallOrigin, metadata: Metadata, call: ServerInterceptingCall): GrpcExchange {
     const { inFlight, environment } = this.shared;
     const request = new GrpcRequest(origin, metadata);
@@ -136,7 +136,7 @@ export class GrpcHandler {
   }
 
   /** Resolves when the complete message may be decoded. */
-  async turnFor(exchange: GrpcExchange | undefined): Promise<void> {
+  async waitForTurn(exchange: GrpcExchange | undefined): Promise<void> {
     if (!exchange?.memory) return;
     const { request, reply, memory } = exchange;
     const { turns, unstored } = this.shared;
@@ -203,7 +203,7 @@ export class GrpcHandler {
   }
 }
 
-/** The metadata of a call, as all its headers. */
+/** @throws ProtocolError `too-large`: a call has more metadata than Node would take as headers */
 function assertMetadata({ headers }: GrpcRequest): void {
   const bytes = Object.entries(headers).reduce(
     (sum, [key, value]) => sum + key.length + String(value).length,

@@ -101,7 +101,7 @@ export class GrpcReply implements CallReply {
     this.end(code, message, metadata, httpErrorWire(failure.kind).http);
   }
 
-  /** The same for a call whose message is not complete: the caller is told to send no more, and what has arrived is freed. */
+  /** Fails a call whose message is not complete: tells the caller to stop sending, and frees what has arrived. */
   failUnread(failure: ProtocolError): void {
     this.fail(failure);
     const { stream } = this;

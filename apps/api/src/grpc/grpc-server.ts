@@ -13,7 +13,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server as Listener, type Socket } from 'node:net';
 import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
-import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
+import { type GrpcExchange, GrpcHandler, type SharedServices } from './grpc-handler.js';
 import { encodingOf, limitMessages, onReceivedBytes } from './message-limit.js';
 import { OpenPublicCalls } from './open-public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
@@ -60,7 +60,7 @@ export class GrpcServer {
   private readonly admitted = new WeakMap<Metadata, GrpcExchange>();
   private readonly injector: ReturnType<Server['createConnectionInjector']>;
 
-  constructor(private readonly shared: Shared) {
+  constructor(private readonly shared: SharedServices) {
     const { environment, logger } = shared;
     this.handler = new GrpcHandler(shared);
     this.openCalls = new OpenPublicCalls(shared.unauthenticated, environment, logger);
@@ -192,7 +192,7 @@ export class GrpcServer {
             void this.handler.admit(begun).then(onAdmitted);
           },
           onReceiveHalfClose: (next) => {
-            void this.handler.turnFor(exchange).then(() => {
+            void this.handler.waitForTurn(exchange).then(() => {
               exchange?.received();
               next();
             });
@@ -215,7 +215,10 @@ const peerOf = ({
   `${String(remoteAddress)} ${String(remotePort)}`;
 
 /** TLS, if there is a certificate. */
-function credentialsOf({ grpcTlsCert, grpcTlsKey }: Shared['environment']): ServerCredentials | undefined {
+function credentialsOf({
+  grpcTlsCert,
+  grpcTlsKey,
+}: SharedServices['environment']): ServerCredentials | undefined {
   if (grpcTlsCert === undefined || grpcTlsKey === undefined) return undefined;
   const pair = { cert_chain: Buffer.from(grpcTlsCert), private_key: Buffer.from(grpcTlsKey) };
   return ServerCredentials.createSsl(null, [pair]);

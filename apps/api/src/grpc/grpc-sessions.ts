@@ -24,11 +24,11 @@ const LOOK_MS = 50;
 
 /** The calls of a session. */
 interface Calls {
-  /** Those that have had their turns. */
+  /** Calls that have had their turns. */
   begun: number;
-  /** Those that were reset before. As many as may be open are allowed, and one more for each that has begun. */
+  /** Calls that were reset before their turns. As many as may be open are allowed, and one more for each call that has begun. */
   early: number;
-  /** Those that were reset within the window. */
+  /** Calls that were reset within the window. */
   resets: number;
   /** End of the window, by `performance.now()`. */
   until: number;
@@ -67,7 +67,7 @@ export class GrpcSessions {
   private readonly pending: PendingCalls;
   private readonly connections = new WeakMap<Http2Session, Connection>();
   private readonly calls = new WeakMap<Http2Session, Calls>();
-  /** Those of this turn of the event loop. */
+  /** Calls that arrived in this turn of the event loop. */
   private newCalls: NewCall[] = [];
   private isScheduled = false;
   private readonly unread = new Set<Connection>();

@@ -2,7 +2,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 
 /** Maximum calls of one address whose message has not arrived. A proxy sends the calls of many clients. */
 const PENDING_OF_ADDRESS = 1_024;
-/** The same of all addresses: no single one can take more than half. */
+/** Maximum calls of all addresses whose message has not arrived: one address can take half of them. */
 const PENDING_CALLS = 2_048;
 
 /**

@@ -11,7 +11,7 @@ type Begin = () => void;
 export class CallTurns<Connection> {
   private begun = 0;
   private isScheduled = false;
-  /** Those of the next connection come first. */
+  /** Calls by connection. The calls of the next connection come first. */
   private readonly waiting = new Map<Connection, Set<Begin>>();
 
   /**

@@ -2,7 +2,7 @@ import { CallSlots } from './call-slots.js';
 
 /** Bodies in small chunks of one holder that are read at the same time. Programs that send such bodies send one after the other. */
 const MAX_OF_HOLDER = 8;
-/** The same of all holders. Together they have the rate of `SMALL_CHUNKS_A_MS`. */
+/** Bodies in small chunks of all holders that are read at the same time. Together they have the rate of `SMALL_CHUNKS_A_MS`. */
 const MAX = 32;
 /** Maximum number of small chunks that the process reads in a millisecond: about a tenth of a core. */
 export const SMALL_CHUNKS_A_MS = 100;

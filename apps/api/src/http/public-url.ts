@@ -74,7 +74,7 @@ export class PublicUrl {
     return this.grpcAddress ?? this.grpcAt(this.of(request));
   }
 
-  /** The same at the host of another URL of this server. */
+  /** The address of gRPC at the host of another URL of this server. */
   grpcAt(url: string): string | undefined {
     if (!this.listsGrpc) return undefined;
     return `${new URL(url).hostname}:${String(this.grpcPort)}`;

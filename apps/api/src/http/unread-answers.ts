@@ -15,7 +15,7 @@ const LOOK_MS = 500;
 /** What the readers at one address have not taken. */
 interface Readers {
   bytes: number;
-  /** Those that have waited are closed, the first one first. */
+  /** Connections that wait for their reader. They are closed in this order. */
   readonly waiting: Socket[];
 }
 

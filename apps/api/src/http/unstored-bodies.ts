@@ -65,7 +65,7 @@ export class UnstoredBodies {
     return ofAll === 0 || ofAll + bytes <= this.total;
   }
 
-  /** Those of one holder begin in their order. */
+  /** Lets waiting bodies begin. The bodies of one holder keep their order. */
   private serve(): void {
     const full = new Set<string>();
     this.waiting = this.waiting.filter((body) => {

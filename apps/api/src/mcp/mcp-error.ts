@@ -13,7 +13,7 @@ const OWN = {
   unknownMethod: { code: -32601, http: 404 },
   unknownTool: { code: -32602, http: 200 },
   unknownResource: { code: -32602, http: 200 },
-  /** The same in revisions before 2026-07-28. */
+  /** `unknownResource` in revisions before 2026-07-28. */
   resourceNotFound: { code: -32002, http: 200 },
   foreignOrigin: { code: -32600, http: 403 },
 } as const;

@@ -19,13 +19,13 @@ export const MCP_CODEC: Codec = {
   encodeItem: (item) => item,
 };
 
-/** The same for the answer of a person to an elicitation: a model cannot forge it. */
+/** Codec for the answer of a person to an elicitation: a model cannot forge it. */
 export const ANSWERING_CODEC: Codec = { ...MCP_CODEC, rules: { approvals: 'by-message' } };
 
-/** The same for a cancel because the caller has closed its stream. The task records this reason. */
+/** Codec for a cancel because the caller has closed its stream. The task records this reason. */
 export const CLOSING_CODEC: Codec = { ...MCP_CODEC, rules: { cancelMetadata: 'kept' } };
 
-/** The same for the status of a task, now or at each change over all its turns. */
+/** Codec for the status of a task, now or at each change over all its turns. */
 export const STATUS_CODEC: Codec = {
   ...MCP_CODEC,
   rules: { artifacts: 'left-out', streamEnds: 'with-task' },

@@ -40,7 +40,7 @@ export function mcpTask(task: Task, retentionDays: number | null): Record<string
   };
 }
 
-/** The same with the result, or with what it waits for. */
+/** A task of the extension with its result, or with the questions that it waits for. */
 export function detailedTask(
   task: Task,
   {

@@ -100,7 +100,7 @@ export class TaskMethods {
     return isOver(task) ? this.operations.readTask(call, taskId) : task;
   }
 
-  /** The same for a stream, which sends more afterwards. */
+  /** Reads the result for a stream, which sends more afterwards. `giveBack` frees its memory. */
   private async lendResult(call: McpCall, taskId: string): Promise<LentTask> {
     const task = await this.readStatus(call, taskId);
     return isOver(task) ? this.operations.lendTask(call, taskId) : { task, giveBack: () => undefined };

@@ -29,7 +29,7 @@ export interface CallToolResult {
   _meta: Record<string, string>;
 }
 
-/** What a task is to the client that has called the tool. @param consoleUrl where a person finds the task */
+/** The result of the tool that has begun or continued a task, in its present state. @param consoleUrl where a person finds the task */
 export function toolResult(task: Task, consoleUrl: string): CallToolResult {
   const { id, contextId, status } = task;
   const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
@@ -37,10 +37,10 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
   const _meta = metaOf(id, contextId, stateName(state));
   switch (state) {
     case TaskState.TASK_STATE_COMPLETED:
-      return { ...output(task), _meta };
+      return { ...outputOf(task), _meta };
     case TaskState.TASK_STATE_FAILED:
     case TaskState.TASK_STATE_REJECTED: {
-      const { content } = output(task);
+      const { content } = outputOf(task);
       return {
         content: content.length > 0 ? content : [text(`The task has ${stateName(state)}.`)],
         isError: true,
@@ -57,11 +57,11 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
       const how = asksForApproval(status)
         ? `The task waits until a person approves it, which no tool can do: ${consoleUrl}`
         : `The task waits for an answer: call this tool again with taskId "${id}" and the answer as message. A person can also answer at ${consoleUrl}`;
-      return { ...handle(task, [...contentOf(said, messageUri(id)), text(how)]), _meta };
+      return { ...interruptedResult(task, [...contentOf(said, messageUri(id)), text(how)]), _meta };
     }
     case TaskState.TASK_STATE_AUTH_REQUIRED:
       return {
-        ...handle(task, [
+        ...interruptedResult(task, [
           ...contentOf(said, messageUri(id)),
           text(`The task waits until a person has signed in: ${consoleUrl}`),
         ]),
@@ -89,7 +89,8 @@ const metaOf = (id: string, contextId: string, state: string): Record<string, st
   'baton/state': state,
 });
 
-const handle = ({ id, contextId, status }: Task, content: ContentBlock[]) => ({
+/** The result while the task waits for a person. */
+const interruptedResult = ({ id, contextId, status }: Task, content: ContentBlock[]) => ({
   content,
   structuredContent: {
     taskId: id,
@@ -99,27 +100,29 @@ const handle = ({ id, contextId, status }: Task, content: ContentBlock[]) => ({
 });
 
 /**
- * The artifacts and messages of an agent. Structured content is there if it is the whole output: some hosts show their model
+ * The artifacts and messages of an agent. Structured content is set only if it is the whole output: some hosts show their model
  * nothing else then.
  */
-function output(task: Task): Pick<CallToolResult, 'content' | 'structuredContent'> {
+function outputOf(task: Task): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const { id, status, artifacts } = task;
   const said = status?.message?.parts ?? [];
   // Reasoning and calls of tools are not part of the reply.
   const reply = artifacts.filter((artifact) => eventKindOf(artifact) === undefined);
   const all = [...said, ...reply.flatMap(({ parts }) => parts)];
-  const isPart = isTruncated(task);
+  const isIncomplete = isTruncated(task);
   const content = contentOf(said, messageUri(id));
-  let room = isPart ? 0 : MAX_INLINE;
+  let room = isIncomplete ? 0 : MAX_INLINE;
   for (const artifact of reply) {
     const size = artifact.parts.reduce((sum, part) => sum + sizeOf(part), 0);
-    const isLinked = isPart || size > Math.min(room, MAX_INLINE_ARTIFACT);
+    const isLinked = isIncomplete || size > Math.min(room, MAX_INLINE_ARTIFACT);
     if (!isLinked) room -= size;
     content.push(
-      ...(isLinked ? [artifactLink(id, artifact, isPart ? undefined : size)] : artifactContent(id, artifact)),
+      ...(isLinked
+        ? [artifactLink(id, artifact, isIncomplete ? undefined : size)]
+        : artifactContent(id, artifact)),
     );
   }
-  if (isPart)
+  if (isIncomplete)
     content.push(
       text(`The result is larger than one answer may be: GET /v1/tasks/${id}/artifacts has all of it.`),
     );

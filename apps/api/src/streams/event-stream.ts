@@ -6,7 +6,7 @@ import { StreamMemory } from './stream-memory.js';
 
 /** Maximum time for a stream that was closed early to send its buffer. */
 const LINGER_MS = 5_000;
-/** The same for a stream whose caller may read no longer. */
+/** Maximum time for a stream whose caller has lost the right to read to send its buffer. */
 const LINGER_REFUSED_MS = 500;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.

@@ -116,5 +116,5 @@ export function documentOf({ slug, enabled, definition }: ShownAgent): Record<st
   return { slug, ...(!enabled && { enabled }), ...definition };
 }
 
-/** The same as YAML. */
+/** The file of an agent, as YAML. */
 export const agentText = (agent: ShownAgent): string => stringify(documentOf(agent), { lineWidth: 0 });

@@ -164,7 +164,7 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
   warnOfKeys(cli, environment, manifest);
 }
 
-/** The same database with the role that owns the tables. Throws OperatorError if it is on another server. */
+/** Connects to the database with the role that owns the tables. Throws OperatorError if it is on another server. */
 function asOwner({ databaseDirectUrl: databaseUrl, migrateDatabaseUrl, databaseSystemKey }: Environment) {
   if (migrateDatabaseUrl === undefined) return { databaseUrl, databaseSystemKey };
   if (new URL(databaseUrl).host !== new URL(migrateDatabaseUrl).host) {

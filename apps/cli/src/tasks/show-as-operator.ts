@@ -19,7 +19,7 @@ export async function showTaskAsOperator(
   print(cli, task, options);
 }
 
-/** The same for a task whose tenant the command does not name. */
+/** Shows a task whose tenant the command does not name. */
 export async function findTaskAsOperator(cli: Cli, id: string, options: OperatorOptions): Promise<void> {
   const params = { path: { id } };
   const task = await withOperatorApi(cli, options, (api) =>

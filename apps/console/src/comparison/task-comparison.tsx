@@ -18,7 +18,7 @@ type Task = TenantSchemas['Task'];
 const MAX_TEXT = 20_000;
 /** Texts that differ in more words are shown without marks: marks everywhere show no difference. */
 const MAX_EDITS = 2_000;
-/** The same for texts that take longer to compare, because the page stands still meanwhile. */
+/** Texts that take longer to compare are shown without marks: the page stands still meanwhile. */
 const MAX_DIFF_MS = 100;
 /** Between two looks at a task that has not ended. */
 const POLL_MS = 1_000;

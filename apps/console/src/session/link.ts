@@ -14,7 +14,7 @@ function takeCode(): string | undefined {
   return hash.slice(1);
 }
 
-/** The token for the code of the link, which works once. @throws ApiError if the link signs in no more */
+/** The token for the code of the link, which works once. @throws ApiError if the link no longer works */
 export async function redeemLink(): Promise<string> {
   const response = await fetch(`${BASE}/console/sign-in-link`, {
     method: 'POST',

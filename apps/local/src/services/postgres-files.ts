@@ -105,7 +105,7 @@ export interface Account {
 }
 
 /**
- * Whom Postgres must run as: root may not, so root hands it to `postgres` or, where there is none, to `nobody`.
+ * The user that Postgres must run as. Postgres refuses root, so root starts it as `postgres` or, without such a user, as `nobody`.
  * Undefined if we are not root: it then runs as ourselves.
  */
 export function unprivilegedAccount(): Account | undefined {

@@ -21,7 +21,7 @@ const OWNER = `${DATABASE}_owner`;
 export interface RunningPostgres {
   process: ServiceProcess;
   url: string;
-  /** The same with the role that owns the tables: `baton` itself, unless there is another one. */
+  /** URL with the role that owns the tables: `baton`, unless there is another one. */
   ownerUrl: string;
 }
 

@@ -112,7 +112,7 @@ export interface WireMethods<K extends OperationName> {
   clientTaskId?: (params: Fields) => string;
 }
 
-/** The same with the JSON of the result. */
+/** `WireMethods` with the JSON of the result. */
 export interface WireOperation<K extends UnaryOperationName> extends WireMethods<K> {
   encode: (result: Results[K], context: AnswerContext) => unknown;
 }

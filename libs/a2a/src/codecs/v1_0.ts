@@ -82,7 +82,7 @@ export const V1_0: WireVersion = {
 
 export const V1_0_CODEC = defineCodec(V1_0);
 
-/** The same over HTTP+JSON, whose params and results are the same JSON (§11.4). */
+/** A2A 1.0 over HTTP+JSON, whose params and results are the same JSON (§11.4). */
 export const V1_0_HTTP_CODEC = defineCodec({ ...V1_0, framing: BARE_FRAMES });
 
 function readSend(params: Fields): SendMessageRequest {

@@ -68,7 +68,7 @@ export interface LocalSteps {
   stop(): void;
   /** How the code differs from the replayed steps, if it does. */
   mismatch(): string | undefined;
-  /** The same once the code has ended. */
+  /** How the code, which has ended, differs from the replayed steps, if it does. */
   mismatchAtEnd(): string | undefined;
   /** Whether an earlier attempt has published what the code publishes now. */
   isReplaying(): boolean;

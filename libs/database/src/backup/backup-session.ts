@@ -8,7 +8,7 @@ import { BackupError } from './backup-error.js';
 /** A table of the database, and what decides whether a role sees all of it. */
 export interface Table {
   name: string;
-  /** Those that hold data; not the generated ones. */
+  /** Columns that hold data; not the generated ones. */
   columns: string[];
   /** Tables that its foreign keys name. */
   parents: string[];

@@ -55,7 +55,7 @@ type FailingNextRow = Omit<FailingNext, 'ended'> & Omit<EndedNext, 'at'>;
 export class FailingNextStore {
   constructor(private readonly database: Database) {}
 
-  /** Those that fail too often, of all tenants. */
+  /** Finds the versions with the label `next` that fail too often, of all tenants. */
   async find(): Promise<FailingNext[]> {
     const rows = await this.database.systemQuery<FailingNextRow>(FIND_FAILING, []);
     const at = clock.date().toISOString();

@@ -15,7 +15,7 @@ interface Bounds {
   size: number;
   /** Maximum of one tenant. */
   ofTenant: number;
-  /** Those that no tenant gets. */
+  /** Connections that no tenant gets. */
   ofPlatform: number;
 }
 

@@ -283,12 +283,12 @@ export class TaskTreeStore {
     return (await this.database.tenantQuery(tenantId, WAKE, [tenantId, taskId])).length > 0;
   }
 
-  /** The same for runs of all tenants whose time has come. @returns how many */
+  /** Wakes suspended runs of all tenants whose time has come. @returns how many */
   async wakeDue(limit: number): Promise<number> {
     return (await this.database.systemQuery(WAKE_DUE, [limit])).length;
   }
 
-  /** The same for the next runs of all tenants that wait for other tasks: their wake-up may be lost. */
+  /** Wakes the next suspended runs of all tenants that wait for tasks which have ended: their wake-up may be lost. */
   async wakeNext(after: SweepCursor, limit: number): Promise<{ woken: number; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
     const [row] = await this.database.systemQuery<WokenRow>(WAKE_NEXT, values);

@@ -10,7 +10,7 @@ import { WAITING } from './run-conditions.js';
 export const RUN_CLASSES = ['waiting', 'backoff', 'queued', 'running', 'suspended'] as const;
 export type RunClass = (typeof RUN_CLASSES)[number];
 
-/** The numbers of each kind. So an answer costs no more when a million runs wait. */
+/** Maximum that is counted of each class, so that an answer costs the same when a million runs wait. */
 export const MAX_COUNTED = 10_000;
 /** Tenants whose oldest waiting runs are looked up. */
 const MAX_TENANTS = 10_000;

@@ -27,7 +27,7 @@ interface Heartbeat {
   worker: WorkerProcess;
   /** Maximum age of the last heartbeat of a worker that can be the oldest, in milliseconds. Its session has not ended either. */
   punctualMs: number;
-  /** The same for a worker whose slots count, in milliseconds. */
+  /** Maximum age of the last heartbeat of a worker whose slots count, in milliseconds. */
   liveMs: number;
 }
 

@@ -119,7 +119,7 @@ export function eventJson(row: EventRow, taskId: string): string | undefined {
 export const payloadsOf = (payload: object): EventPayload[] =>
   [payload].flat().map((event) => StreamResponse.fromJSON(event).payload as EventPayload);
 
-/** Those of a row that come after one event and up to another. @param json payload of the row @param last its sequence */
+/** Payloads of a row that come after one event and up to another. @param json payload of the row @param last its sequence */
 export function payloadsWithin(json: string, last: number, after: number, upTo: number): EventPayload[] {
   const payloads = payloadsOf(JSON.parse(json) as object);
   const first = last - payloads.length + 1;

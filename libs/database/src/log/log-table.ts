@@ -1,2 +1,2 @@
-/** For what concerns the table as a whole. Statements about its rows stand in this folder. */
+/** The table of the log, for statements about the whole table. Statements about its rows are in this folder. */
 export const LOG_TABLE = 'task_events';

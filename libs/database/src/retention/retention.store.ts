@@ -94,7 +94,7 @@ const EXPIRE: Statement = {
   LIMIT $3`),
 };
 
-/** A task that has ended becomes a tombstone, whatever the retention. Processes of release 0.2.0 show its 0 days as they are. $1 tenant $2 task */
+/** Makes a tombstone of a task that has ended, also before the end of its retention. Processes of release 0.2.0 show its 0 days as they are. $1 tenant $2 task */
 const DELETE_TASK: Statement = {
   text: toTombstones(`
   SELECT tenant_id, id, 0::float8 AS days FROM tasks
@@ -271,7 +271,7 @@ export class RetentionStore {
   }
 
   /**
-   * Make a tombstone of a task that has ended, whatever the retention. From then on no caller sees it.
+   * Makes a tombstone of a task that has ended, also before the end of its retention. From then on no caller sees it.
    * @returns whether this call has done it: it may have been deleted before, or has not ended
    */
   async deleteTask(tenantId: string, taskId: string): Promise<boolean> {

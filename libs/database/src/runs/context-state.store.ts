@@ -24,7 +24,7 @@ export interface ContextWrite {
   writer: string;
 }
 
-/** Keys of a conversation. */
+/** Maximum number of keys of a conversation. */
 const MAX_KEYS = 64;
 
 interface WantedValue extends RunKey {
@@ -88,7 +88,10 @@ WITH t AS (
 SELECT EXISTS (SELECT FROM t) AS has_run, (SELECT version FROM written) AS version`,
 );
 
-/** The outcome of a write. `refused`: the attempt is not current, or the task has ended. */
+/**
+ * The outcome of a write. `conflict`: the key has another version than expected. `full`: the conversation has the maximum number of keys.
+ * `refused`: the attempt is not current, or the task has ended.
+ */
 export type ContextWriteResult =
   | { outcome: 'written'; version: number }
   | { outcome: 'conflict'; current: ContextValue | undefined }
@@ -108,6 +111,7 @@ export class ContextStateStore {
     return row && { value: row.value, version: row.version };
   }
 
+  /** Writes a value. A write that is repeated returns the version of the first one. */
   async write(run: RunKey, write: ContextWrite): Promise<ContextWriteResult> {
     const values = WRITE.values({ write: { ...run, ...write } });
     const [row] = await this.database.tenantQuery<{ has_run: boolean; version: number | null }>(

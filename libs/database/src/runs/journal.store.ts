@@ -130,7 +130,7 @@ export class JournalStore {
     return appendRecorded(this.database, run, position, value, record);
   }
 
-  /** The same in place of all entries before it, but the first `kept` ones: those are deleted. */
+  /** Writes an entry in place of all entries before it, except the first `kept` ones: it deletes the others. */
   async restart(run: RunKey, position: number, value: unknown, kept = 0): Promise<boolean> {
     return restartJournal(this.database, run, position, value, kept);
   }

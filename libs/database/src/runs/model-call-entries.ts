@@ -65,11 +65,11 @@ export interface ModelCallRecord {
   model: string;
   /** Why the answer ended: stop, tool-calls, length, content-filter, error, other. Null: the call failed. */
   finish: string | null;
-  /** The same in the provider's own word. Null: it gave none, or an earlier release made the call. */
+  /** Why the answer ended, in the provider's own word. Null: it gave none, or an earlier release made the call. */
   providerFinish: string | null;
   inputTokens: number;
   outputTokens: number;
-  /** Those of the input tokens that came from the provider's cache. */
+  /** Input tokens that came from the provider's cache. */
   cachedTokens: number;
   /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens: number;

@@ -172,7 +172,7 @@ export class ScheduleStore {
     return (await this.database.tenantQuery(key.tenantId, sql.FINISH, values)).length > 0;
   }
 
-  /** Refuse the time that is due, and fire no more until the tenant resumes the schedule. Does nothing if the schedule has changed since it was read. */
+  /** Refuses the time that is due, and pauses the schedule until the tenant resumes it. Does nothing if the schedule has changed since it was read. */
   async pause(key: NamedKey, reason: string): Promise<void> {
     const { tenantId, id, version } = key;
     await this.stop(key, sql.PAUSE, [tenantId, id, version, reason], reason);

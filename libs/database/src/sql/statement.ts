@@ -148,7 +148,7 @@ export function statement<G extends Groups>(
   }
   const printed = text(sql as SqlOf<G>);
   for (let n = 1; n < first; n++) {
-    // Postgres would say no more than that it cannot determine the type of a parameter.
+    // Postgres would only say that it cannot determine the type of a parameter.
     if (!printed.includes(`$${n}::`))
       throw new TypeError(`${name ?? printed}: the text does not use input $${n}`);
   }

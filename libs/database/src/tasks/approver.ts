@@ -22,7 +22,7 @@ WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL AND (expires_at IS NULL 
 FOR SHARE`,
 };
 
-/** The same of the issuer that vouches for a user: $1 tenant $2 entry */
+/** Locks the issuer that vouches for a user: $1 tenant $2 entry */
 const LOCK_ISSUER: Statement = {
   name: 'task-lock-issuer',
   text: 'SELECT id FROM issuers WHERE tenant_id = $1 AND id = $2 FOR SHARE',

@@ -21,7 +21,7 @@ export interface NewTaskRow {
   details: string | undefined;
 }
 
-/** What every new task has, whichever statement writes it. */
+/** The values of every new task, for each statement that writes one. */
 export const NEW_TASK = {
   task_id: ['uuid', ({ input }) => input.task.id],
   agent_id: ['text', ({ input }) => input.agentId],

@@ -11,7 +11,7 @@ export class ReadBudget {
     private readonly memory?: { of: ReadMemory; expected: number },
   ) {}
 
-  /** Whether more may be read than came with the rows. @throws whatever the memory does */
+  /** Whether more may be read than came with the rows. @throws the error of the memory */
   granted(): Promise<boolean> {
     if (this.whole) return this.whole.granted();
     const { of, expected } = this.memory ?? {};

@@ -5,7 +5,7 @@ import type { SearchPlace } from './records.js';
 
 /** A search reads this much of a message or a status, in bytes of its JSON. A larger one is not found by its text. */
 const MESSAGE_BYTES = 64 * 1024;
-/** The same of an answer. A task has many pieces of answers and few messages. */
+/** A search reads this much of an answer, in bytes of its JSON. A task has many pieces of answers and few messages. */
 const ANSWER_BYTES = 32 * 1024;
 /** Characters of the text around a hit, and before it. */
 const [AROUND, BEFORE] = [200, 60];

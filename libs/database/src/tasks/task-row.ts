@@ -32,7 +32,7 @@ export const INTERRUPTED_STATES = states(isInterrupted);
 export const INLINE_BYTES = 256 * 1024;
 /** Bytes of a history or a log that come with the task's row. Most tasks have fewer. The rest is read in pages. */
 const FIRST_BYTES = 64 * 1024;
-/** The same in rows. */
+/** Maximum rows of a history or a log that come with the task's row. */
 const FIRST_ROWS = 128;
 /** How large a status or metadata may be to come with the row of a single task, or with each row of a list. */
 const OWN_BYTES = { single: 16 * 1024 * 1024, list: 64 * 1024 };
@@ -46,7 +46,7 @@ export interface TaskRow {
   created_at?: Date;
   /** In lists that ask for it: how the first message begins. */
   first_message?: MessageStart | null;
-  /** The same of a task that has failed: the message of the last error in its agent's code. */
+  /** In such lists, of a task that has failed: the message of the last error in its agent's code. */
   last_error?: string | null;
   parked?: unknown;
   /** In a search: where it has the text, and the text around it. */
@@ -206,7 +206,7 @@ export interface NewStatus {
   at: Date;
 }
 
-/** JSON of a status as the row of its task has it: nothing, if it is no more than the state and the time `at` (ISO 8601). */
+/** JSON of a status as the row of its task has it: nothing, if it has only the state and the time `at` (ISO 8601). */
 export const statusJson = (status: TaskStatus, at: string): string =>
   status.message || status.timestamp !== at ? JSON.stringify(TaskStatus.toJSON(status)) : '{}';
 

@@ -58,7 +58,7 @@ export interface ApiToken extends TokenRights {
   revokedAt: Date | null;
   /** Accurate to about a minute; null = never. */
   lastUsedAt: Date | null;
-  /** The same of the secret before the last rotation; null = it was never rotated. */
+  /** Prefix of the secret before the last rotation; null = it was never rotated. */
   previousPrefix: string | null;
   /** Until when that secret is valid. */
   previousUntil: Date | null;

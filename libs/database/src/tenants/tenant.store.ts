@@ -83,7 +83,7 @@ export class TenantStore {
     return new Map(rows.map((row) => [row.id, { ...row, limits: storedLimits(row.limits) }]));
   }
 
-  /** Those of these tenants that are suspended, are being deleted, or do not exist. */
+  /** The given tenants that are suspended, are being deleted, or do not exist. */
   async inactive(ids: readonly string[]): Promise<string[]> {
     const rows = await this.catalog.query<{ id: string }>(INACTIVE, [ids]);
     return rows.map(({ id }) => id);

@@ -244,9 +244,9 @@ export interface StoredBytes {
 export interface TenantLoad {
   /** Its slug. */
   tenant: string;
-  /** Those on the queue or at a worker. */
+  /** Runs on the queue or at a worker. */
   runsInFlight: number;
-  /** Those that wait for a slot. */
+  /** Runs that wait for a slot. */
   waitingRuns: number;
   /** Null: not counted yet. */
   storedBytes: number | null;
@@ -314,7 +314,7 @@ async function countSlice(
   );
 }
 
-/** The same in a transaction, which holds the lock of the usage until it ends. With the last slice comes the catalog. */
+/** Counts a slice in a transaction, which holds the lock of the usage until it ends. With the last slice comes the catalog. */
 export async function countSliceIn(
   transaction: Pick<Transaction, 'query'>,
   tenantId: string,

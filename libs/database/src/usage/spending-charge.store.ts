@@ -14,7 +14,7 @@ export interface SpendingCharge {
   kind: 'task' | 'reported';
   /** The charge of the whole task, so far. Earlier charges are a part of it. */
   micros: number;
-  /** The same as far as no other figure of the usage has it. */
+  /** The part of the charge that no other figure of the usage has. */
   usageMicros: number;
   /** The tenant has spending caps. */
   isCapped: boolean;

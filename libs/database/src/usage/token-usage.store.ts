@@ -167,7 +167,7 @@ export interface ModelCallTokens {
   model: string;
   inputTokens: number;
   outputTokens: number;
-  /** Those of the input tokens that came from the provider's cache. */
+  /** Input tokens that came from the provider's cache. */
   cachedInputTokens: number;
   /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens?: number;

@@ -245,7 +245,7 @@ export interface UsageSums {
   calls: number;
   inputTokens: number;
   outputTokens: number;
-  /** Those of the input tokens that came from the provider's cache. */
+  /** Input tokens that came from the provider's cache. */
   cachedTokens: number;
   /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens: number;

@@ -69,7 +69,7 @@ export interface Viewer {
 export interface Author extends Viewer {
   /** `token:<id>` or `operator`. */
   by: string;
-  /** The same, for the audit log. */
+  /** The author, for the audit log. */
   actor: Actor;
 }
 

@@ -78,7 +78,7 @@ export class DispatchSlots {
     return worker;
   }
 
-  /** The worker does not answer: take it no more, until the next read. */
+  /** The worker does not answer: do not choose it again until the next read. */
   forget(worker: string): void {
     this.workers = this.workers.filter((id) => id !== worker);
   }

@@ -112,7 +112,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     return this.slots.takeWorker();
   }
 
-  /** The worker does not receive runs: take it no more, until the next read of its slots. */
+  /** The worker does not receive runs: do not choose it again until the next read of its slots. */
   forgetWorker(workerId: string): void {
     this.slots.forget(workerId);
   }

@@ -5,9 +5,9 @@ import type { PushRequest } from './push-request.js';
 
 /** Characters of a body that are kept. They are in a row that each delivery updates, so they must stay few. */
 const MAX_BODY = 600;
-/** The same of an answer. */
+/** Characters of an answer that are kept. */
 const MAX_ANSWER = 400;
-/** The same of a header. */
+/** Characters of a header that are kept. */
 const MAX_HEADER = 200;
 /** Characters that are searched for secrets. More than what is kept, because a hidden secret is shorter than itself. */
 const MAX_SEARCHED = 4_096;

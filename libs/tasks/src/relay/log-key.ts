@@ -8,7 +8,7 @@ export interface LogKey {
   holder: string;
 }
 
-/** All guests of a tenant are one holder. So they do not slow down its own callers, and a guest with many addresses gets no more. */
+/** All guests of a tenant are one holder. So they do not slow down its own callers, and a guest with many addresses gets no larger share. */
 export function logKeyOf({ tenantId, principal }: CallContext, taskId: string): LogKey {
   return { tenantId, taskId, holder: principal.kind === 'guest' ? `${tenantId} guests` : tenantId };
 }

@@ -7,7 +7,7 @@ import { LogDeletedError } from './log-deleted-error.js';
 
 /** Maximum events that are kept for a slow reader. Further ones are dropped and later read from the log. */
 const MAX_PENDING = 512;
-/** The same in characters. */
+/** Maximum characters of the events that are kept for a slow reader. */
 const MAX_PENDING_CHARS = 256 * 1024;
 const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 
@@ -30,7 +30,7 @@ class LiveEvent extends LoggedEvent implements WatchedEvent {
     this.signal = { chars: json.length, outcome };
   }
 
-  /** The same for every reader. */
+  /** The event of a publication. All its readers share one object. */
   static of(published: PublishedEvent): LiveEvent {
     let event = LiveEvent.known.get(published);
     if (!event) LiveEvent.known.set(published, (event = new LiveEvent(published)));

@@ -16,13 +16,13 @@ const RETENTION_DELETED = counter(
 
 /** Maximum number of tasks of one batch. A batch is one short transaction. */
 const MAX_TASKS = 500;
-/** The same of events, which are small rows. */
+/** Maximum number of events of one batch: small rows. */
 const MAX_EVENTS = 5_000;
-/** The same of rows without content. */
+/** Maximum number of rows without content of one batch. */
 const MAX_KEYS = 2_000;
-/** The same of rows that may be large. */
+/** Maximum number of rows of one batch that may be large. */
 const MAX_RECORDS = 500;
-/** The same of archives of code, which have megabytes. */
+/** Maximum number of archives of code of one batch. An archive has megabytes. */
 const MAX_ARCHIVES = 10;
 /** Tenants that a line of the log names. */
 const MAX_NAMED = 5;

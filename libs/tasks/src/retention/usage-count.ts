@@ -7,9 +7,9 @@ import { RepeatedWork } from '../core/repeated-work.js';
 
 /** How often a worker checks whether a count is due. */
 const CHECK_MS = 30_000;
-/** The sum of a tenant with a limit is counted again after this time. */
+/** The usage of a tenant with a limit is counted again after this time. */
 const DUE_SECONDS = 600;
-/** That of a tenant without one. */
+/** The usage of a tenant without a limit is counted again after this time. */
 const UNLIMITED_DUE_SECONDS = 3_600;
 /** The pause after each slice of a count, as a multiple of the slice's duration. */
 const REST = 5;

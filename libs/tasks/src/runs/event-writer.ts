@@ -33,7 +33,7 @@ export const writerMetrics = (metrics: Metrics) => ({
 const MAX_BATCH_MS = 5;
 /** A batch of this size is appended immediately, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
-/** The same for a batch of many small events. */
+/** A batch of this many events is appended immediately. */
 const MAX_BATCH_EVENTS = 256;
 /** How long the `working` event of a run waits for the first output of its agent, in ms, so that one append has both. */
 const MAX_SILENCE_MS = 2;

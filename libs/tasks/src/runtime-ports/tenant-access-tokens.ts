@@ -80,7 +80,7 @@ export class TenantAccessTokens extends AccessTokens {
 const whileAway = <T>(work: () => Promise<T>): Promise<T> =>
   retryTransient(work, { signal: AbortSignal.timeout(READ_TOKEN_MS) });
 
-/** The caller who may sign in. A guest is no more than an address and a secret of a browser. */
+/** The caller who may sign in. A guest has only an address and a secret of a browser. */
 function callerOf(task: TokenHolder['task']): string | undefined {
   const owner = task?.owner ?? undefined;
   return owner?.startsWith('guest:') ? undefined : owner;

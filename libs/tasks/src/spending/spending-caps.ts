@@ -83,7 +83,7 @@ export class SpendingCaps {
     throw new ProtocolError('not-found', `There is no spending cap "${id.slice(0, 100)}"`);
   }
 
-  /** Those that the operator has set for a tenant. Throws `not-found` for an unknown slug, as all methods for operators. */
+  /** The caps that the operator has set for a tenant. Throws `not-found` for an unknown slug, as all methods for operators. */
   async ofOperator(slug: string): Promise<SpendingCapUse[]> {
     const { id } = await this.settings.find(slug);
     return (await this.store.list(id)).filter(({ setBy }) => setBy === 'operator');

@@ -41,7 +41,7 @@ export class PlatformService {
     private readonly environment: Environment,
   ) {}
 
-  /** Those that have sent a heartbeat in the last hour. */
+  /** Workers that have sent a heartbeat in the last hour. */
   async listWorkers(): Promise<KnownWorker[]> {
     return this.workers.list(this.environment.leaseMs * LIVE_LEASES);
   }

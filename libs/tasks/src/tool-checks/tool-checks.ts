@@ -5,11 +5,12 @@ import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+
 /** Maximum time of a check, in ms: a server may take its time, and an agent has up to 16. */
 const CHECK_MS = 60_000;
-/** Checks of one process at a time. Each holds lists of tools of up to four servers. */
+/** Maximum number of checks in a process at the same time. A check holds the lists of tools of up to four servers. */
 const MAX_CHECKS = 8;
-/** A check takes some seconds. */
+/** When a caller tries again: a check takes some seconds. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**

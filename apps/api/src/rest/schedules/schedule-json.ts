@@ -177,7 +177,7 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typ
   };
 }
 
-/** The same with its message in the JSON of A2A 1.0. */
+/** A schedule with its message, in the JSON of A2A 1.0. */
 export function encodeScheduleWithMessage(schedule: Schedule): z.infer<typeof scheduleAnswer> {
   const written = Message.toJSON(schedule.message) as Record<string, unknown>;
   const { messageId: _id, role: _role, ...message } = written;

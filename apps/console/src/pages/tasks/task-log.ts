@@ -40,7 +40,7 @@ const MAX_PAUSE_MS = 10_000;
 const MAX_EVENTS = 5_000;
 /** Events of one burst are shown together: 20 times a second looks continuous. */
 const FRAME_MS = 50;
-/** The same for a long log, which takes the browser longer to show. */
+/** `FRAME_MS` of a long log, which takes the browser longer to show. */
 const LONG_FRAME_MS = 500;
 /** Events from which a log counts as long. */
 const LONG_LOG = 1_000;

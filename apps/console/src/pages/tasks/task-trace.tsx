@@ -34,7 +34,7 @@ import styles from './task-trace.module.css';
 
 /** Between two looks at the trace of a task that has not ended. Each status makes it look immediately. */
 const POLL_MS = 1_000;
-/** The same for a long trace, which takes longer to read. */
+/** `POLL_MS` of a long trace, which takes longer to read. */
 const LONG_POLL_MS = 10_000;
 /** Spans from which a trace counts as long. */
 const LONG_TRACE = 1_000;

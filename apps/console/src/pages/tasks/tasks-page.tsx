@@ -25,12 +25,12 @@ import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/app/tasks');
 const ROW_PX = 40;
-/** The same on a narrow screen, where a row has two lines: see `tasks.module.css`. */
+/** `ROW_PX` on a narrow screen, where a row has two lines: see `tasks.module.css`. */
 const NARROW_ROW_PX = 68;
 const NARROW = '(max-width: 47.99em)';
 /** How often the newest tasks are read again, in ms. */
 const REFRESH_MS = 4_000;
-/** The same for a search, which costs the server more. */
+/** How often a search is repeated, in ms. It costs the server more. */
 const SEARCH_REFRESH_MS = 30_000;
 /** The next page is read when so few rows are left below. */
 const ROWS_AHEAD = 50;

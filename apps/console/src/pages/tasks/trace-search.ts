@@ -36,7 +36,7 @@ export function readTraceSearch({ find, kind, errors, slow }: Record<string, unk
   };
 }
 
-/** The same for the rows of a trace. Undefined: nothing is filtered. */
+/** The filter for the rows of a trace. Undefined: nothing is filtered. */
 export function traceFilterOf({ find, kind, errors, slow }: TraceSearch): TraceFilter | undefined {
   const filter: TraceFilter = {
     ...(find !== undefined && { text: find }),

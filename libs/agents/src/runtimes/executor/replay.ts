@@ -19,13 +19,13 @@ export interface ReplayResult {
   problem?: string;
 }
 
-/** Time for the replay of one task: its code may wait for something that no step has. */
+/** Time for the replay of one task: its code may wait for something outside of its steps. */
 const REPLAY_MS = 10_000;
 /** A module with many packages loads slowly from a slow disk. */
 const LOAD_MS = 60_000;
-/** Memory of the process of a replay: it has the stored steps in it. */
+/** Memory of the process of a replay, which holds the stored steps. */
 const MEMORY_MB = 1_024;
-/** Above the usual MAX_EVENT_BYTES. The replay does not know that of the server. */
+/** Larger than the default of `MAX_EVENT_BYTES`: the replay does not know the value of the server. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -29,7 +29,7 @@ export class IndexRouter {
       return { why: `The model that was set for me, "${found.model}", is not one that I know` };
     const { provider } = splitModel(found.model);
     const { name, destination } = modelKey(parsed.data);
-    const key = await secrets.get(name, [destination]).catch(routingFailure);
+    const key = await secrets.get(name, [destination]).catch(secretErrorOf);
     if (key instanceof Error) return { why: `I cannot use my model: ${key.message}` };
     if (modelProvider(provider).isKeyNeeded && key === undefined) {
       return { why: `There is no key for my model: the secret "${provider}" is not set` };
@@ -42,8 +42,8 @@ export class IndexRouter {
   }
 }
 
-/** An error about a secret, whose message is for the tenant. Throws other errors. */
-function routingFailure(error: unknown): Error {
+/** Returns an error about a secret, whose message is for the tenant. Throws other errors. */
+function secretErrorOf(error: unknown): Error {
   if (error instanceof Error && error.name === 'SecretError') return error;
   throw error;
 }

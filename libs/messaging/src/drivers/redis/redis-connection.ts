@@ -155,7 +155,7 @@ export class RedisConnection {
 
   private noteError(error: unknown): void {
     this.lastError = error;
-    // An operator must act. `markLost` knows no more than that the connection is gone.
+    // An operator must act. `markLost` knows only that the connection is gone.
     if (isCertificateRefused(error)) {
       this.log.warn(`Redis is not available (${this.purpose})`, redisReasonOf(error));
     }

@@ -37,7 +37,7 @@ export type Stored = Exclude<StepReply, { error: StepFailure }>;
 export class StepLink {
   /** Steps that were called and have not settled. */
   pending = 0;
-  /** Those of them that wait for something outside of this process. */
+  /** Pending steps that wait for something outside of this process. */
   private readonly parked: StepWait[] = [];
   private isContinuing = false;
   private readonly replies = new Map<number, (reply: StepReply) => void>();

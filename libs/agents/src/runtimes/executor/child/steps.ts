@@ -259,7 +259,7 @@ export interface ToolAnswer {
 export interface CodeTools {
   /** For `tools` of a model. */
   list: ModelTool[];
-  /** The same for `tools` of the AI SDK. */
+  /** For `tools` of the AI SDK. */
   sdk: Record<string, never>;
   /** Rejects with a `StepError` if there is no such tool, or no connection to its server. */
   call: (tool: string, input: unknown) => Promise<ToolAnswer>;
