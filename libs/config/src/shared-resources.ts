@@ -247,13 +247,19 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'executorTenantProcesses',
     ],
     limits: [],
-    constants: {},
+    constants: { MAX_UNREAD: 'libs/agents/src/runtimes/executor/agent-process.ts' },
     share:
       'An agent that computes for long runs in a process of its own. Processes of one tenant: the tenant with the fewest comes first.',
+    details:
+      'A process that sends events without waiting until the worker has read them is ended at {MAX_UNREAD} characters.',
     exceeded:
       'The process is ended, and its runs are tried again apart. Turns wait for a process of their tenant.',
     metrics: ['baton_run_seconds'],
-    tests: ['test/e2e/executors.e2e-spec.ts', 'test/e2e/agent-sandbox.e2e-spec.ts'],
+    tests: [
+      'test/e2e/executors.e2e-spec.ts',
+      'test/e2e/agent-sandbox.e2e-spec.ts',
+      'test/e2e/hostile-executors.e2e-spec.ts',
+    ],
   },
   {
     name: 'kept programs of MCP servers',

@@ -38,7 +38,7 @@ async function* executeHere(
     maxEventBytes: 1_000_000,
     maxWaiting: 1_000_000,
     createExecutor: () => executor,
-    send: (json) => toStream(stream, JSON.parse(json) as FromAgent),
+    send: (json) => toStream(stream, JSON.parse(json) as FromAgent, json.length),
     flushSoon: (flushed) => setImmediate(() => flushed.flush()),
     block: () => undefined,
     ended: () => undefined,
@@ -49,8 +49,8 @@ async function* executeHere(
   return yield* converse(stream, turn, steps, signal, logger);
 }
 
-function toStream(stream: TurnStream, message: FromAgent): void {
-  if (message.type === 'events') stream.events(message);
+function toStream(stream: TurnStream, message: FromAgent, length: number): void {
+  if (message.type === 'events') stream.events(message, length);
   else if (message.type === 'finished') stream.end();
   else if (message.type === 'step') stream.step(message.step);
   else if (message.type === 'secret') stream.secret(message);

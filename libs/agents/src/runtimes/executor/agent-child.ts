@@ -21,8 +21,11 @@ export interface ChildOptions {
 
 /** Receives the output of an agent's process. */
 export interface ChildListener {
-  /** May throw if the message is invalid. Then `onUnreadable` is called. */
-  onMessage(message: FromAgent): void;
+  /**
+   * May throw if the message is invalid. Then `onUnreadable` is called.
+   * @param size of its JSON, in characters
+   */
+  onMessage(message: FromAgent, size: number): void;
   onUnreadable(reason: string): void;
   /** Text on standard output or error that did not come through the captured console. */
   onText(text: string): void;
@@ -129,7 +132,7 @@ export class AgentChild {
     try {
       for (const text of this.frames.push(chunk)) {
         // oxlint-disable-next-line no-restricted-properties -- bounded by `FrameReader`, and of the operator's code
-        this.listener.onMessage(JSON.parse(text) as FromAgent);
+        this.listener.onMessage(JSON.parse(text) as FromAgent, text.length);
       }
     } catch (error) {
       this.listener.onUnreadable(messageOf(error));

@@ -52,6 +52,8 @@ const START_MS = 30_000;
 const WIND_UP_MS = 2_000;
 /** Characters of what a process has written last: enough for a stack. */
 const MAX_TAIL = 16_000;
+/** Unread events of a turn, in characters of messages, beside one large event: eight times `WINDOW`, as tiny events each have a message. */
+const MAX_UNREAD = 8_388_608;
 /** Turns whose ids are kept for console lines that come late: the newest. */
 const MAX_KNOWN_TURNS = 1_000;
 
@@ -86,6 +88,8 @@ export class AgentProcess implements ChildListener {
   private gone = false;
   private crashed = false;
   private tail = '';
+  /** Events of turns that have returned, in characters. The library sends none. */
+  private straySize = 0;
 
   constructor(private readonly options: ProcessOptions) {
     this.child = new AgentChild(options, this);
@@ -206,7 +210,7 @@ export class AgentProcess implements ChildListener {
     this.log('info', 'agent wrote', null, { text: cut(text, 4_000) });
   }
 
-  onMessage(message: FromAgent): void {
+  onMessage(message: FromAgent, size: number): void {
     // Every message is a heartbeat.
     this.pingedAt = undefined;
     this.hasSpoken = true;
@@ -216,7 +220,7 @@ export class AgentProcess implements ChildListener {
         this.onLoaded?.(message.error, message.fault);
         return;
       case 'events':
-        this.streams.get(message.turn)?.events(message);
+        this.onEvents(message, size);
         return;
       case 'step':
         this.streams.get(message.turn)?.step(message.step);
@@ -239,6 +243,17 @@ export class AgentProcess implements ChildListener {
       case 'line':
         this.onLine(message);
     }
+  }
+
+  /** The library waits until events are read. Code that writes past it would fill the memory of this process. */
+  private onEvents(message: Extract<FromAgent, { type: 'events' }>, size: number): void {
+    const stream = this.streams.get(message.turn);
+    if ((stream?.unread ?? this.straySize) + size > MAX_UNREAD + this.options.maxEventBytes) {
+      this.kill('The agent sent events without waiting until they were read, and its process was ended');
+      return;
+    }
+    if (stream) stream.events(message, size);
+    else this.straySize += size;
   }
 
   private onLine({ turn, level, text }: Extract<FromAgent, { type: 'line' }>): void {

@@ -212,6 +212,8 @@ const MAX_LINE = 1_000;
 const CREDIT = WINDOW / 4;
 
 type EventBatch = Extract<FromAgent, { type: 'events' }>;
+/** A message with events. `length`: of its JSON, in characters. */
+type ReceivedEvents = EventBatch & { length: number };
 
 /** Messages of an agent's process for a turn, in order. */
 type SentOutput =
@@ -234,7 +236,7 @@ export interface TurnPorts {
 
 /** The worker's side of one turn in an agent's process. */
 export class TurnStream {
-  private batches: (EventBatch | { step: StepMessage } | { said: AgentOutput })[] = [];
+  private batches: (ReceivedEvents | { step: StepMessage } | { said: AgentOutput })[] = [];
   private stepsWaiting = 0;
   private secretsAsked = 0;
   /** Set if the code was left because all its steps wait. */
@@ -244,6 +246,8 @@ export class TurnStream {
   private isFinished = false;
   private failure: Error | undefined;
   private owed = 0;
+  /** Messages with events that were not read, or came after the end of the turn, in characters. */
+  unread = 0;
   private readonly lines: string[] = [];
   private wake: () => void = () => undefined;
   /** `execute` has returned. */
@@ -264,6 +268,7 @@ export class TurnStream {
         yield batch;
       } else if (batch && 'said' in batch) yield batch;
       else if (batch) {
+        this.unread -= batch.length;
         for (const event of batch.events) yield { output: outputOf(event), isReplayed: isReplayed(event) };
         this.credit(batch.size);
       } else if (this.isFinished) return;
@@ -297,9 +302,11 @@ export class TurnStream {
     this.end();
   }
 
-  events(batch: EventBatch): void {
+  /** @param length of the JSON of the message, in characters */
+  events(batch: EventBatch, length: number): void {
+    this.unread += length;
     if (this.isFinished) return;
-    this.batches.push(batch);
+    this.batches.push({ ...batch, length });
     this.wake();
   }
 
