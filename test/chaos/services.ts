@@ -3,10 +3,11 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type QueryResultRow } from 'pg';
-import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
+import { findRedisBinary, startPostgres } from '../../apps/local/src/services/index.js';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
 import { stockPostgres } from '../support/stock-postgres.js';
+import { startStockRedis } from '../support/stock-redis.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 /** What carries the queue and the signals. `cluster`: a Redis Cluster, which is reached without a proxy. */
@@ -47,7 +48,7 @@ export class Services {
       throw new Error('There is no redis-server on PATH: use --driver postgres.');
     const redis =
       driver === 'redis' && binary
-        ? await proxied(await startRedis(binary, join(folder, 'redis')))
+        ? await proxied(await startStockRedis(binary, join(folder, 'redis')))
         : undefined;
     const cluster = driver === 'cluster' ? await startRedisCluster() : undefined;
     const bouncer = isPooled ? findPgBouncer() : undefined;
@@ -111,7 +112,9 @@ export class Services {
     process.kill(redis.process.pid, 'SIGKILL');
     await redis.process.exited;
     await pause(downMs);
-    const started = await startRedis(findRedisBinary() ?? '', join(this.folder, 'redis'), { at: redis.url });
+    const started = await startStockRedis(findRedisBinary() ?? '', join(this.folder, 'redis'), {
+      at: redis.url,
+    });
     redis.process = started.process;
   }
 

@@ -8,6 +8,7 @@ import { SEPARATE_OWNER } from '../../apps/local/src/services/postgres.js';
 import { parseSigningKey } from '../../libs/a2a/src/index.js';
 import { DEFAULT_LIMITS, ensureKeyFile, loadEnvironment } from '../../libs/config/src/index.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
+import { composeRedis } from '../support/stock-redis.js';
 
 const ROOT = join(__dirname, '../..');
 const text = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
@@ -392,6 +393,12 @@ describe('docker-compose.yml', () => {
     );
     expect([limit, valueOf('--maxmemory')].map((text) => text.replace(/^\d+/, ''))).toEqual(['g', 'gb']);
     expect(valueOf('--maxmemory-policy')).toBe('noeviction');
+  });
+
+  it('gives the tests its Redis', () => {
+    const [snapshots, ...lines] = composeRedis();
+    expect(snapshots).toMatch(/^save \d/);
+    expect(lines).toEqual(['appendonly yes', 'maxmemory 1gb', 'maxmemory-policy noeviction']);
   });
 
   it('has a proxy with TLS whose addresses alone are trusted, and no other port on the machine', () => {

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './ports.js';
-import { findRedisBinary, type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
+import { findRedisBinary, type RunningRedis } from '../../apps/local/src/services/index.js';
+import { startStockRedis } from './stock-redis.js';
 
 const SLOTS = 16_384;
 /** Three primaries, and a replica for each of the first two. */
@@ -117,7 +118,7 @@ async function startNodes(root: string): Promise<Node[]> {
     Array.from({ length: NODES }, async (_, n) => {
       const [port, busPort] = [ports[2 * n]!, ports[2 * n + 1]!];
       const start = (): Promise<RunningRedis> =>
-        startRedis(binary, join(root, String(n)), {
+        startStockRedis(binary, join(root, String(n)), {
           at: `redis://:${PASSWORD}@127.0.0.1:${port}`,
           settings: [
             'cluster-enabled yes',

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { freePort } from './ports.js';
 import { CERTIFICATE, KEY, OTHER_CERTIFICATE } from './certificates.js';
-import { findRedisBinary, type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
+import { findRedisBinary, type RunningRedis } from '../../apps/local/src/services/index.js';
+import { startStockRedis } from './stock-redis.js';
 
 /** The messaging drivers that can be tested here: Redis only where there is one. */
 export const DRIVERS: readonly ('redis' | 'postgres')[] = process.env.TEST_REDIS_URL
@@ -35,12 +36,15 @@ export interface PrivateRedis extends RunningRedis {
   remove(): Promise<void>;
 }
 
-/** @param settings lines of its configuration */
+/**
+ * As docker-compose.yml sets it.
+ * @param settings further lines of its configuration
+ */
 export async function startPrivateRedis(settings: readonly string[] = []): Promise<PrivateRedis> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('There is no Redis here: ask DRIVERS first.');
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
-  let running = await startRedis(binary, folder, { settings });
+  let running = await startStockRedis(binary, folder, { settings });
   const { url } = running;
   return {
     url,
@@ -56,7 +60,7 @@ export async function startPrivateRedis(settings: readonly string[] = []): Promi
       await redis.flushall().finally(() => redis.disconnect());
     },
     restart: async () => {
-      running = await startRedis(binary, folder, { at: url, settings });
+      running = await startStockRedis(binary, folder, { at: url, settings });
     },
     remove: async () => {
       await running.process.stop(5000);

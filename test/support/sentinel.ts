@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './ports.js';
-import { findRedisBinary, startRedis } from '../../apps/local/src/services/index.js';
+import { findRedisBinary } from '../../apps/local/src/services/index.js';
 import { type ServiceProcess, startService } from '../../apps/local/src/services/service-process.js';
+import { startStockRedis } from './stock-redis.js';
 
 const NAME = 'main';
 const SENTINEL_PASSWORD = 'of-the-sentinels';
@@ -27,10 +28,10 @@ export async function startSentinelRedis(): Promise<SentinelRedis> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('There is no Redis here: ask DRIVERS first.');
   const root = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
-  const first = await startRedis(binary, join(root, 'first'));
+  const first = await startStockRedis(binary, join(root, 'first'));
   const { password, port } = new URL(first.url);
   const secondPort = await freePort();
-  const second = await startRedis(binary, join(root, 'second'), {
+  const second = await startStockRedis(binary, join(root, 'second'), {
     at: `redis://:${password}@127.0.0.1:${secondPort}`,
     settings: [`replicaof 127.0.0.1 ${port}`, `masterauth ${password}`],
   });

@@ -1,10 +1,11 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findRedisBinary, startRedis } from '../../apps/local/src/services/index.js';
+import { findRedisBinary } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { asAdministrator, TEMPLATE } from './database.js';
 import { CHEAP_LOGINS, keepSeed, spreadDatabases, startTestPostgres } from './postgres.js';
+import { startStockRedis } from './stock-redis.js';
 
 const PREFIX = 'baton-test-';
 
@@ -47,7 +48,7 @@ export async function startServices(): Promise<() => Promise<void>> {
     await asAdministrator(`CREATE DATABASE ${TEMPLATE} TEMPLATE baton`);
     const binary = findRedisBinary();
     if (binary) {
-      const redis = await startRedis(binary, join(folder, 'redis'), { databases: 1024 });
+      const redis = await startStockRedis(binary, join(folder, 'redis'), { databases: 1024 });
       running.push(redis.process);
       process.env.TEST_REDIS_URL = redis.url;
     } else {
