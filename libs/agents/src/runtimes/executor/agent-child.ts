@@ -48,6 +48,7 @@ export class AgentChild {
   private readonly child: ChildProcess;
   private readonly frames: FrameReader;
   private readonly unsent = new FrameBatch();
+  private isUnreadable = false;
 
   constructor(
     { env, memoryMb, maxEventBytes, files }: ChildOptions,
@@ -129,12 +130,15 @@ export class AgentChild {
   }
 
   private take(chunk: Buffer): void {
+    // What it has written before its end is no longer known to be whole.
+    if (this.isUnreadable) return;
     try {
       for (const text of this.frames.push(chunk)) {
         // oxlint-disable-next-line no-restricted-properties -- bounded by `FrameReader`, and of the operator's code
         this.listener.onMessage(JSON.parse(text) as FromAgent, text.length);
       }
     } catch (error) {
+      this.isUnreadable = true;
       this.listener.onUnreadable(messageOf(error));
     }
   }
