@@ -1,4 +1,5 @@
-// npm run bench:recovery: kills a worker with active runs repeatedly, and measures how long its callers wait.
+// npm run bench:recovery: kills a worker with active runs repeatedly, and measures how long its callers wait. Then kills the API, starts
+// another one at once, and measures how long it takes until a blocking call is answered.
 // ROUNDS (10). RUNS (50): active runs of the killed worker. With Redis, if installed, then on Postgres alone.
 import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -32,7 +33,9 @@ const table = {};
 try {
   await run('libs/database/src/migrate-main.js');
   for (const [driver, url] of Object.entries({ ...(redis && { redis: redis.url }), postgres: '' })) {
-    table[driver] = figures(await measure({ REDIS_URL: url }));
+    const { ofWorker, ofApi } = await measure({ REDIS_URL: url });
+    table[`worker, ${driver}`] = figures(ofWorker);
+    table[`API, ${driver}`] = figures(ofApi);
   }
 } finally {
   await Promise.all([postgres.process.stop(), redis?.process.stop()]);
@@ -45,12 +48,15 @@ function figures(times) {
   const sorted = [...times].sort((a, b) => a - b);
   const show = (ms) => `${(ms / 1000).toFixed(2)} s`;
   const [p50, p99] = [0.5, 0.99].map((q) => show(quantile(sorted, q)));
-  return { runs: sorted.length, p50, p99, max: show(sorted.at(-1)) };
+  return { calls: sorted.length, p50, p99, max: show(sorted.at(-1)) };
 }
 
-/** Milliseconds from each kill to the first chunk of each run's next attempt. */
+/**
+ * Milliseconds from each kill: of a worker to the first chunk of each run's next attempt, of the API to the answer of a blocking call at
+ * the next one.
+ */
 async function measure(env) {
-  const api = await start('api', env);
+  let api = await start('api', env);
   const token = await tenantToken({ ...env, MANAGEMENT_PORT: new URL(api.managementUrl).port });
   const times = [];
   let victim = await start('worker', env);
@@ -67,8 +73,17 @@ async function measure(env) {
     victim = survivor;
     process.stderr.write('.');
   }
+  const ofApi = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    api.child.kill('SIGKILL');
+    const killed = performance.now();
+    api = await start('api', env);
+    await call(`${api.url}/agents/echo`, token);
+    ofApi.push(performance.now() - killed);
+    process.stderr.write('.');
+  }
   for (const { child } of [api, victim]) child.kill('SIGKILL');
-  return times;
+  return { ofWorker: times, ofApi };
 }
 
 /** One stream: when it speaks, and when another attempt begins anew. */
@@ -82,16 +97,9 @@ function follow(url, token) {
     parts: [{ text: 'hello' }],
     metadata: { echo: { chunks: CHUNKS, delayMs: CHUNK_MS } },
   };
-  const headers = {
-    'content-type': 'application/json',
-    'a2a-version': '1.0',
-    authorization: `Bearer ${token}`,
-  };
-  const post = (method, params) =>
-    fetch(url, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
   let id;
   const read = async () => {
-    const response = await post('SendStreamingMessage', { message });
+    const response = await post(url, token, 'SendStreamingMessage', { message });
     let begun = 0;
     let tail = '';
     for await (const bytes of response.body) {
@@ -108,10 +116,26 @@ function follow(url, token) {
   };
   const done = read();
   const cancel = async () => {
-    await post('CancelTask', { id });
+    await post(url, token, 'CancelTask', { id });
     await done;
   };
   return { spoke, spokeAgain, cancel };
+}
+
+/** A blocking call, whose task must complete. */
+async function call(url, token) {
+  const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+  const answer = await (await post(url, token, 'SendMessage', { message })).json();
+  const { state } = answer.result?.task?.status ?? {};
+  if (state !== 'TASK_STATE_COMPLETED') throw new Error(`the call got ${JSON.stringify(answer)}`);
+}
+
+function post(url, token, method, params) {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'a2a-version': '1.0', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  });
 }
 
 async function tenantToken(env) {
