@@ -1,4 +1,5 @@
-// Attacks of bench/neighbours.mjs with requests of HTTP/1.1: pipelines, headers.
+// Attacks of bench/neighbours.mjs with requests of HTTP/1.1: pipelines, headers, and what a stranger may ask.
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { head, open, over, unread } from './socket-attacks.mjs';
 
@@ -40,6 +41,45 @@ async function pour(a, bytes, first = '') {
   return outcome;
 }
 
+/** One request after the other over one connection, until the server closes it. @param request makes the next one */
+async function ask(a, request) {
+  const socket = await open(a.url);
+  if (!socket) return 'refused';
+  let status;
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  while (!socket.destroyed && !a.signal.aborted) {
+    const bytes = request();
+    const answered = new Promise((resolve) => socket.once('data', resolve));
+    socket.write(bytes);
+    a.sent += bytes.length;
+    const answer = await Promise.race([answered, closed, over(a.signal)]);
+    if (answer) status ??= answer.toString('latin1').slice(9, 12);
+  }
+  socket.destroy();
+  return status ?? 'closed';
+}
+
+/** Opens a connection, sends bytes, and leaves. */
+async function visit(a, url, bytes) {
+  const socket = await open(url);
+  if (!socket) return 'refused';
+  a.sent += bytes.length;
+  const ended = new Promise((resolve) => socket.once('close', resolve));
+  socket.resume().end(bytes);
+  await Promise.race([ended, over(a.signal)]);
+  socket.destroy();
+  return 'left';
+}
+
+const random = () => randomBytes(24).toString('hex');
+/** It names a tenant, a sign-in and its secret. */
+const ticket = () => `${randomUUID()}.${randomUUID()}.${random()}`;
+const PREFLIGHT = {
+  origin: 'https://app.example.com',
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': 'authorization',
+};
+
 /** The beginning of a message whose body comes in chunks. */
 const chunked = (a) =>
   head('POST', '/agents/echo', {
@@ -78,6 +118,29 @@ export const HTTP_ATTACKS = {
   'pipelined: health': {
     isMany: true,
     act: (a) => a.note(pour(a, get('/healthz', {}).repeat(32))),
+  },
+  ...Object.fromEntries(
+    Object.entries({
+      'random tokens': () => get('/v1/whoami', { authorization: `Bearer ${random()}` }),
+      preflights: () => head('OPTIONS', '/agents/echo', PREFLIGHT),
+      cards: () => get(`/agents/${random()}/.well-known/agent-card.json`, {}),
+      hosts: () => get('/.well-known/agent-card.json', { host: `${random()}.example.com` }),
+      console: () => get('/console', { host: `${random()}.example.com` }),
+      'sign-in links': () => get(`/oauth/sign-in?ticket=${ticket()}`, {}),
+      callbacks: () => get(`/oauth/callback?state=${ticket()}&code=${random()}`, {}),
+    }).map(([what, request]) => [`stranger: ${what}`, { isMany: true, act: (a) => a.note(ask(a, request)) }]),
+  ),
+  'stranger: connections': {
+    isMany: true,
+    act: (a) => a.note(visit(a, a.url, '')),
+  },
+  'stranger: connections of gRPC': {
+    isMany: true,
+    act: (a) => a.note(visit(a, a.grpc, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')),
+  },
+  'stranger: bytes that are not HTTP': {
+    isMany: true,
+    act: (a) => a.note(visit(a, a.url, `\x16\x03\x01${random()}`)),
   },
   'headers: a thousand': {
     isMany: true,

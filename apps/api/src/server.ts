@@ -5,6 +5,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import FindMyWay from 'find-my-way';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { UnauthenticatedLimit } from './access/unauthenticated-limit.js';
 import { ConnectionLimit, managementConnections } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
@@ -304,12 +305,13 @@ function refuseOtherMethods(
   app: NestFastifyApplication,
 ): void {
   const site = app.get(ConsoleSite, { strict: false });
+  const unauthenticated = app.get(UnauthenticatedLimit, { strict: false });
   const { path: base } = app.get(PublicUrl, { strict: false });
   const find = findPath(paths);
   instance.addHook('preHandler', (request, reply, done) => {
     const isRouted = !request.is404 && request.routeOptions.url !== '*';
     const path = isRouted || ![...METHODS, 'OPTIONS'].includes(request.method) ? undefined : find(request);
-    if (path) refuseMethod(request, reply, path, { site, base }).catch(done);
+    if (path) refuseMethod(request, reply, path, { site, unauthenticated, base }).catch(done);
     else done();
   });
   // `tasks/:id` would take the other methods of `tasks/:id:cancel`.
@@ -339,13 +341,15 @@ async function refuseMethod(
   request: FastifyRequest,
   reply: FastifyReply,
   { url, methods }: RoutedPath,
-  { site, base }: { site: ConsoleSite; base: string },
+  { site, unauthenticated, base }: { site: ConsoleSite; unauthenticated: UnauthenticatedLimit; base: string },
 ): Promise<void> {
   const allowed = METHODS.filter((method) => methods.has(method));
   const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
   if (request.method === 'OPTIONS') {
     reply.status(204).header('allow', allow).send();
   } else if (url === '/' && isBrowser(request)) {
+    // The console asks Postgres whether the host is that of an agent.
+    await unauthenticated.admit(request);
     if (await site.isAt(request)) sendToConsole(reply, base);
     else sendWelcome(reply);
   } else {

@@ -27,6 +27,7 @@ import { BearerGuard } from './bearer.guard.js';
 export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
+export const COUNTED = Symbol('whether requests to a public route are counted');
 export const ROLES = Symbol('roles of operators that may call besides full');
 export const PROTECTED_RESOURCE = Symbol('whether a refused caller learns where to sign in');
 export const SCOPES = Symbol('scopes of which the token needs one');
@@ -34,6 +35,9 @@ export const MORE_SCOPES = Symbol('scopes of which the token needs one as well')
 
 /** Open to all callers. Ignores the token, and counts no requests. */
 export const Public = () => SetMetadata(ACCESS, 'public' satisfies Access);
+
+/** For public routes that ask Postgres: requests count as those without a valid token. */
+export const Counted = () => SetMetadata(COUNTED, true);
 
 /** Open to all callers, but a token that is sent must be valid. At a public host, callers without one are its guests. */
 export const OptionalToken = () => SetMetadata(ACCESS, 'optional-token' satisfies Access);
@@ -62,6 +66,7 @@ export const RequireScopeToo = (...scopes: readonly Scope[]) => SetMetadata(MORE
 /** What a route declares. */
 interface RouteRules {
   access: Access | undefined;
+  isCounted: boolean;
   /** Roles of operators, besides `full`. */
   roles: readonly OperatorRole[];
   /** The token needs one of each. */
@@ -104,9 +109,12 @@ export class AccessGuard extends BearerGuard {
 
   /** Throws `unauthenticated`, `tenant-suspended`, `limit-exceeded` or `forbidden`. */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
-    const { access, roles, scopes: enough, isProtectedResource } = this.rulesOf(context);
-    if (access === 'public') return true;
+    const { access, isCounted, roles, scopes: enough, isProtectedResource } = this.rulesOf(context);
     const request = context.switchToHttp().getRequest<CallRequest & { user?: HostCaller }>();
+    if (access === 'public') {
+      if (isCounted) await this.unauthenticated.admit(request);
+      return true;
+    }
     const check = await this.unauthenticated.begin(request);
     try {
       if (access === undefined) await super.canActivate(context);
@@ -165,7 +173,8 @@ export class AccessGuard extends BearerGuard {
     const roles = this.reflector.getAllAndOverride<readonly OperatorRole[] | undefined>(ROLES, route) ?? [];
     const isProtectedResource =
       this.reflector.getAllAndOverride<true | undefined>(PROTECTED_RESOURCE, route) ?? false;
-    const rules = { access, roles, scopes, isProtectedResource };
+    const isCounted = this.reflector.getAllAndOverride<true | undefined>(COUNTED, route) ?? false;
+    const rules = { access, isCounted, roles, scopes, isProtectedResource };
     const ofController = this.rules.get(controller) ?? new Map<object, RouteRules>();
     this.rules.set(controller, ofController.set(handler, rules));
     return rules;

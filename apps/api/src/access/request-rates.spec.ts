@@ -1,3 +1,4 @@
+import { HostStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { setImmediate } from 'node:timers/promises';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
@@ -24,6 +25,29 @@ const get = (path: string, headers: Record<string, string> = {}) => rawRequest(a
 const statuses = async (count: number, ask: () => Promise<{ status: number }>): Promise<number[]> =>
   (await Promise.all(Array.from({ length: count }, ask))).map(({ status }) => status).sort();
 const bad = (name: string) => ({ authorization: `Bearer ${name}` });
+
+describe('requests to open pages that ask Postgres', () => {
+  const uuid = '00000000-0000-4000-8000-000000000000';
+  it.each([
+    ['/', { accept: 'text/html' }],
+    ['/console', {}],
+    ['/console/settings.json', {}],
+    ['/console/tasks/1', {}],
+    ['/.well-known/oauth-protected-resource', {}],
+    ['/.well-known/oauth-protected-resource/agents/echo/mcp', {}],
+    [`/oauth/sign-in?ticket=${uuid}.${uuid}.secret`, {}],
+    [`/oauth/callback?state=${uuid}.${uuid}.secret&code=x`, { cookie: 'x=y' }],
+  ])('count as those without a token: %s', async (path, headers) => {
+    const asked = jest.spyOn(api.app.get(HostStore, { strict: false }), 'find');
+    let host = 0;
+    const answers = await statuses(MAX + 2, () =>
+      get(path, { ...headers, host: `host-${String((host += 1))}.example` }),
+    );
+    expect(answers.filter((status) => status === 429)).toHaveLength(2);
+    expect(asked.mock.calls.length).toBeLessThanOrEqual(MAX);
+    expect((await get('/healthz')).status).toBe(200);
+  });
+});
 
 describe('requests without a good token', () => {
   it('are refused over the limit, before their token is looked at', async () => {

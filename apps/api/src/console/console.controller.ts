@@ -1,6 +1,6 @@
 import { Controller, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Public } from '../access/access.guard.js';
+import { Counted, Public } from '../access/access.guard.js';
 import { sendPlainError } from '../http/errors.js';
 import { ConsoleSite } from './console-site.js';
 import { SignInLink } from './sign-in-link.js';
@@ -13,6 +13,7 @@ const NO_LINK =
 
 /** The console: a page for people, which calls the REST API with the token of its user (ADR 0032). */
 @Public()
+@Counted()
 @Controller('console')
 export class ConsoleController {
   constructor(

@@ -11,7 +11,7 @@ import {
 import { Logger } from '@baton/telemetry';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Public } from '../../access/access.guard.js';
+import { Counted, Public } from '../../access/access.guard.js';
 import { PublicUrl } from '../../http/public-url.js';
 
 const FOLDER = '/oauth';
@@ -24,6 +24,7 @@ const KEPT_SECONDS = 15 * 60;
  * goes to the authorization server, a page names the user of the sign-in, because another person may have sent the link.
  */
 @Public()
+@Counted()
 @Controller()
 export class SignInPagesController {
   constructor(
