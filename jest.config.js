@@ -67,6 +67,7 @@ const LONGER_AT_NIGHT = [
   'e2e/limits',
   'e2e/llm',
   'e2e/local',
+  'e2e/master-key',
   'e2e/models-in-code',
   'e2e/outage-answers',
   'e2e/outage-streams',

@@ -32,7 +32,7 @@ export class Stack {
   private constructor(
     readonly database: TestDatabase,
     readonly redis: PrivateRedis | undefined,
-    private readonly env: Record<string, string>,
+    readonly env: Readonly<Record<string, string>>,
   ) {}
 
   static async start(options: StackOptions): Promise<Stack> {

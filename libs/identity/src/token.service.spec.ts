@@ -46,6 +46,22 @@ describe('tokens', () => {
     expect(JSON.stringify(tokens.rows)).not.toContain(secret.slice(token.prefix.length));
   });
 
+  it('are found by the hash of the whole secret: how much of it a guess has right costs the same', async () => {
+    const { one, tokens } = await setUp();
+    const { secret } = await issue(one);
+    const asked = jest.spyOn(tokens, 'byHashes');
+    const wrongFrom = (at: number): string => {
+      const wrong = secret[at] === 'A' ? 'B' : 'A';
+      return secret.slice(0, at) + wrong + secret.slice(at + 1);
+    };
+    for (const at of ['baton_'.length, 14, 30, secret.length - 2]) {
+      asked.mockClear();
+      expect(await one.verify(wrongFrom(at))).toEqual({ ok: false, reason: 'unknown' });
+      expect(asked.mock.calls).toEqual([[[expect.stringMatching(/^[0-9a-f]{64}$/)]]]);
+    }
+    expect(await one.verify(secret)).toMatchObject({ ok: true });
+  });
+
   it('are looked up once for many calls at a time, known or not', async () => {
     const { one, tokens } = await setUp();
     const { secret } = await issue(one);
