@@ -14,7 +14,7 @@ import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type CallRequest, logContextOf } from '../http/requests.js';
+import { type CallRequest, hasToken, logContextOf } from '../http/requests.js';
 import { AuthorizationServers } from './authorization-servers.js';
 import { actorOf, operatorActorOf, operatorOf, type OperatorRequest } from './actor.js';
 import { guestOf } from './guests.js';
@@ -116,17 +116,18 @@ export class AccessGuard extends BearerGuard {
       return true;
     }
     const check = await this.unauthenticated.begin(request);
+    const refuse = async (error: Error): Promise<void> => {
+      check.refuse();
+      this.recordRefusal(request, error);
+      if (isProtectedResource) await this.explainSignIn(context);
+    };
     try {
-      if (access === undefined) await super.canActivate(context);
-      else if (access === 'operator') await this.authenticateOperator(request);
-      else await this.authenticateAtHost(access, request, context);
+      if (access === 'operator') await this.authenticateOperator(request);
+      else if (access === undefined || hasToken(request)) await super.canActivate(context);
+      else await this.authenticateGuest(access, request, context);
     } catch (error) {
-      const isRefused = error instanceof ProtocolError && error.kind === 'unauthenticated';
-      if (isRefused) {
-        check.refuse();
-        this.recordRefusal(request, error);
-        if (isProtectedResource) await this.explainSignIn(context);
-      } else await check.forgive();
+      if (isRefusal(error)) await refuse(error);
+      else await check.forgive();
       throw error;
     }
     // Without a token: it stays counted.
@@ -141,6 +142,14 @@ export class AccessGuard extends BearerGuard {
     log.tenant = await this.limits.slugOf(tenantId);
     await this.limits.assertActive(tenantId);
     await this.rates.countRequest(request.user);
+    if (access === 'guests' && hasToken(request)) {
+      try {
+        await this.bindHost(request, request.user);
+      } catch (error) {
+        if (isRefusal(error)) await refuse(error);
+        throw error;
+      }
+    }
     for (const some of enough) this.assertScope(some, scopes, request);
     const { agents } = request.user;
     if (agents) {
@@ -185,7 +194,7 @@ export class AccessGuard extends BearerGuard {
    * token is not a sign-in attempt.
    */
   private recordRefusal(request: CallRequest, error: Error): void {
-    if (request.headers.authorization === undefined) return;
+    if (!hasToken(request)) return;
     const { tenantId, principal = NOBODY } = (error instanceof RefusedTokenError && error.holder) || {};
     const by = { ...principal, address: request.ip, requestId: request.id };
     const refused = { action: 'signin.refused', by, route: routeOf(request), reason: error.message } as const;
@@ -228,28 +237,32 @@ export class AccessGuard extends BearerGuard {
     throw new ProtocolError('forbidden', reason);
   }
 
-  /** A token that is sent must be valid, whatever the host. */
-  private async authenticateAtHost(
+  /** A caller without a token is a guest of a public host. */
+  private async authenticateGuest(
     access: 'optional-token' | 'guests',
     request: CallRequest & { user?: HostCaller },
     context: ExecutionContext,
   ): Promise<void> {
-    const hasToken = request.headers.authorization !== undefined;
-    if (hasToken && access === 'optional-token') {
-      await super.canActivate(context);
-      return;
-    }
     const host = await this.hosts.of(request);
-    if (host?.public && !hasToken) {
+    if (host?.public) {
       const principal = guestOf(request, host, this.environment.masterKey);
       const { key: guestBudget } = guestOf({ headers: {}, ip: request.ip }, host, this.environment.masterKey);
-      request.user = { tenantId: host.tenantId, principal, scopes: GUEST_SCOPES, guestBudget };
+      const { tenantId, agent: hostAgent } = host;
+      request.user = { tenantId, principal, scopes: GUEST_SCOPES, guestBudget, hostAgent };
     } else if (access === 'guests') await super.canActivate(context);
-    if (!request.user || !host) return;
-    if (host.tenantId === request.user.tenantId) request.user = { ...request.user, hostAgent: host.agent };
+  }
+
+  /** After the request has counted: a caller names any host, and Postgres is asked for it. */
+  private async bindHost(request: CallRequest & { user?: HostCaller }, caller: HostCaller): Promise<void> {
+    const host = await this.hosts.of(request);
+    if (!host) return;
+    if (host.tenantId === caller.tenantId) request.user = { ...caller, hostAgent: host.agent };
     else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
   }
 }
+
+const isRefusal = (error: unknown): error is ProtocolError =>
+  error instanceof ProtocolError && error.kind === 'unauthenticated';
 
 const NOBODY = { kind: 'unknown', key: 'unknown' } as const;
 

@@ -136,3 +136,12 @@ describe('requests without a good token', () => {
     expect(metrics).toContain('baton_limit_exceeded_total{limit="unauthenticatedPerSecond"} 1');
   });
 });
+
+it('requests with a good token count before Postgres is asked whose host they name', async () => {
+  api.limits['tenant-1'] = { requestsPerSecond: 1 };
+  api.messaging.spend = async () => ({ allowed: false, retryAfterMs: 300 });
+  const asked = jest.spyOn(api.app.get(HostStore, { strict: false }), 'find');
+  const headers = { ...bad('caller'), host: 'unknown.example', 'content-type': 'application/json' };
+  expect((await rawRequest(api.url, { method: 'POST', path: '/', headers, body: {} })).status).toBe(429);
+  expect(asked).not.toHaveBeenCalled();
+});

@@ -5,6 +5,7 @@ import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OptionalToken, RequireScope } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
+import { hasToken } from '../http/requests.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/agent-finder.js';
@@ -121,8 +122,6 @@ export class RootCardsController {
     return { agent: caller ? await this.agents.defaultAgent(caller) : SERVER_AGENT };
   }
 }
-
-const hasToken = ({ headers }: FastifyRequest): boolean => headers.authorization !== undefined;
 
 /** The card for a guest says that no token is needed. */
 const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>

@@ -18,7 +18,7 @@ import { RequestRates } from '../access/request-rates.js';
 import type { ReadLease } from '../http/read-lease.js';
 import { ReadMemoryPool } from '../http/read-memory-pool.js';
 import { UnstoredBodies } from '../http/unstored-bodies.js';
-import { type CallRequest, type Exchange, logContextOf } from '../http/requests.js';
+import { type CallRequest, type Exchange, hasToken, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
 import {
   idempotencyKey,
@@ -89,7 +89,7 @@ export class CallResolver {
     // The guard has checked it before the body came, which may be long ago.
     await this.limits.assertActive(tenantId);
     requireScope(enough, scopes);
-    if (tokenRequired !== undefined && request.headers.authorization === undefined) {
+    if (tokenRequired !== undefined && !hasToken(request)) {
       throw new ProtocolError('unauthenticated', `a bearer token is required ${tokenRequired}`);
     }
     const choice = profile.chooseAgent({ path: pathAgent, params, call });

@@ -38,6 +38,10 @@ export interface CallRequest {
   readonly routeOptions: { readonly url?: string };
 }
 
+/** Whether the caller has sent a token, whatever it is. */
+export const hasToken = ({ headers }: Pick<CallRequest, 'headers'>): boolean =>
+  headers.authorization !== undefined;
+
 /** The way back to the caller, as far as the core needs it. */
 export interface CallReply {
   /** Adds headers to the answer. */
