@@ -10,7 +10,7 @@ let api: FakeApi;
 
 const over = () => ProtocolError.limitExceeded('tasksWaiting', 3, 2, 'wait until some have run');
 
-beforeEach(async () => {
+const start = async (): Promise<void> => {
   api = await startFakeApi();
   Object.assign(api.operations, {
     sendMessage: async () => Promise.reject(over()),
@@ -19,10 +19,23 @@ beforeEach(async () => {
     },
   });
   api.listing.list = async () => Promise.reject(over());
-});
-afterEach(() => api.close());
+};
+
+/** One API for all tests of a `describe`. */
+function startOnce(): void {
+  beforeAll(start);
+  afterAll(() => api.close());
+}
+
+/** For tests of what an API counts or remembers. */
+function startForEach(): void {
+  beforeEach(start);
+  afterEach(() => api.close());
+}
 
 describe('a tenant over a limit', () => {
+  startOnce();
+
   const INFO = {
     reason: 'LIMIT_EXCEEDED',
     metadata: { limit: 'tasksWaiting', max: '3', retryAfterSeconds: '2' },
@@ -61,6 +74,10 @@ describe('a tenant over a limit', () => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '2']);
     expect(await response.json()).toMatchObject({ error: { code: 429, status: 'LIMIT_EXCEEDED' } });
   });
+});
+
+describe('a refusal for a limit', () => {
+  startForEach();
 
   it('is counted and stands in the log', async () => {
     await (await api.rpc(request.send)).text();
@@ -80,16 +97,20 @@ describe('a tenant over a limit', () => {
 });
 
 describe('requests per second', () => {
+  startOnce();
+
   const spent: unknown[] = [];
 
-  beforeEach(() => {
-    spent.length = 0;
+  beforeAll(() => {
     api.limits['tenant-1'] = { requestsPerSecond: 7 };
     api.hosts.push({ host: 'open.example', tenantId: 'tenant-1', agent: 'echo', public: true });
     api.messaging.spend = async (...args) => {
       spent.push(args);
       return { allowed: false, retryAfterMs: 300 };
     };
+  });
+  beforeEach(() => {
+    spent.length = 0;
   });
 
   const authorization = 'Bearer caller';
@@ -133,6 +154,8 @@ describe('requests per second', () => {
 });
 
 describe('guests', () => {
+  startForEach();
+
   const spent: [key: string, limit: number, perSeconds: number][] = [];
   /** Keys that are used up. */
   const full = new Set<string>();
@@ -206,6 +229,8 @@ describe('guests', () => {
 });
 
 describe('open streams', () => {
+  startOnce();
+
   it.each([
     ['a send', (url: string) => [`${url}/agents/echo`, request.stream] as const],
     ['a subscription', (url: string) => [`${url}/agents/echo`, request.subscribe] as const],
@@ -229,6 +254,8 @@ describe('open streams', () => {
 });
 
 describe('a token over its own limit', () => {
+  startForEach();
+
   let spent: [key: string, max: number][];
   beforeEach(() => {
     spent = [];

@@ -5,11 +5,22 @@ import { request, sampleTask } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 
-beforeEach(async () => {
+const start = async (): Promise<void> => {
   api = await startFakeApi();
   api.operations.getTask = async () => sampleTask();
-});
-afterEach(() => api.close());
+};
+
+/** One API for all tests of a `describe`. */
+function startOnce(): void {
+  beforeAll(start);
+  afterAll(() => api.close());
+}
+
+/** For tests that read the log of an API or close it. */
+function startForEach(): void {
+  beforeEach(start);
+  afterEach(() => api.close());
+}
 
 /** The whole answer to bytes written as they are. */
 function raw(text: string): Promise<string> {
@@ -23,6 +34,8 @@ function raw(text: string): Promise<string> {
 }
 
 describe('what the server does with a URL', () => {
+  startOnce();
+
   it.each(['/agents', '/agents/echo/nothing', '/v1/a2a/foo', '/agents/echo/..%2f..'])(
     'answers 404 in JSON for %s',
     async (path) => {
@@ -110,6 +123,8 @@ describe('what the server does with a URL', () => {
 });
 
 describe('the request’s id', () => {
+  startOnce();
+
   it.each([
     ['abc-123', 'abc-123'],
     ['a'.repeat(200), expect.stringMatching(/^[\da-f-]{36}$/)],
@@ -121,6 +136,8 @@ describe('the request’s id', () => {
 });
 
 describe('the log', () => {
+  startForEach();
+
   const lines = () => api.log.filter(({ msg, path }) => msg === 'request' && path === '/agents/echo');
 
   it('has one line a request, with ids and without the token', async () => {
@@ -148,6 +165,8 @@ describe('the log', () => {
 });
 
 describe('shutting down', () => {
+  startForEach();
+
   it('lets calls in hand finish, and takes no new ones', async () => {
     await api.close();
     // So long that a slow machine does not end calls in hand.
