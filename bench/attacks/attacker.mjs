@@ -73,6 +73,24 @@ export class Attacker {
     return this.makeTask('large', { chunks: 16, chunkBytes: MIB / 2 });
   }
 
+  /** A hundred tasks: a page of them with their artifacts has 3 MB. */
+  async makeList() {
+    if (this.hasList) return;
+    for (let n = 0; n < 100; n++) await this.makeTask('listed', { chunks: 1, chunkBytes: 30_000 });
+    this.hasList = true;
+  }
+
+  /** The bytes of a request for that page. */
+  listReads() {
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'ListTasks',
+      params: { pageSize: 100, includeArtifacts: true },
+    });
+    return post('/agents/echo', this.a2aHeaders, body);
+  }
+
   /** A task with eight events of 3.5 MiB. */
   makeLargeEvents() {
     return this.makeTask('x'.repeat(3.5 * MIB), { chunks: 8 });

@@ -14,6 +14,8 @@ import {
 const MIB = 1_048_576;
 /** Unpacks to 15 MiB. */
 const BOMB = gzipSync(Buffer.alloc(15 * MIB));
+/** ListTasksRequest: `page_size` 100, `include_artifacts`. */
+const LIST_REQUEST = Buffer.from([0x20, 100, 0x40, 1]);
 
 export const SOCKET_ATTACKS = {
   'gRPC: large health checks': { isMany: true, act: (a) => a.note(largeHealth(a.grpc, a.signal)) },
@@ -50,6 +52,29 @@ export const SOCKET_ATTACKS = {
     isMany: true,
     prepare: (a) => a.makeLarge(),
     act: (a) => a.note(unread(a.url, a.largeReads('/agents/echo').repeat(20), a.signal)),
+  },
+  'unread lists': {
+    isMany: true,
+    prepare: (a) => a.makeList(),
+    act: (a) => a.note(unread(a.url, a.listReads().repeat(20), a.signal)),
+  },
+  'unread lists of gRPC': {
+    isMany: true,
+    prepare: (a) => a.makeList(),
+    act: (a) =>
+      a.note(
+        grpcCalls(
+          a.grpc,
+          {
+            path: '/lf.a2a.v1.A2AService/ListTasks',
+            headers: { ...a.bearer, 'baton-agent': 'echo' },
+            message: LIST_REQUEST,
+            isUnread: true,
+          },
+          20,
+          a.signal,
+        ),
+      ),
   },
   'unread streams': {
     isMany: true,
