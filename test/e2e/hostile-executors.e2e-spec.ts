@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { asSystem } from '../support/tenants.js';
 
 /** What the agent writes into the pipe to its worker. A text is the message itself, JSON or not. */
 interface Lie {
@@ -159,6 +160,67 @@ describe('code of an agent that writes to its worker past the library of Baton',
     // A new process has its next turn.
     expect((await tell({})).result!.task.status.state).toBe('TASK_STATE_COMPLETED');
   });
+
+  // The journal of an imported tenant may be anything.
+  it('or whose stored journal no runtime has written fails its own task at most', async () => {
+    const asking = steps({ ...BEGUN, kind: 'input' });
+    const question = { type: 'returned', parked: { input: { id: 1, question: [{ text: 'May I?' }] } } };
+    const head = { execution: 1, id: 1, at: 'now', head: 1 };
+    const begun = { ...head, event: 'begun', name: 'a', nth: 1, kind: 'input', alone: true, start: 0 };
+    const values = [null, [], 0, BAD_TEXT.replace('\u0000', ''), { deep: 1 }, [[1]], '__proto__', -1, 1e9];
+    const journals = [
+      ...values.map((value) => [value]),
+      ...Object.keys(begun).flatMap((name) => values.map((value) => [{ ...begun, [name]: value }])),
+      ...[
+        'called',
+        'asked',
+        'answered',
+        'ended',
+        'remote',
+        'sent',
+        'compensating',
+        'continued',
+        'posed',
+      ].flatMap((event) => [
+        [begun, { ...head, event }],
+        [{ ...head, event }, begun],
+        [{ ...head, event, id: -1 }, begun],
+      ]),
+      // Each entry twice, and the end before the beginning.
+      [begun, begun, { ...head, event: 'ended', result: '{' }, { ...head, event: 'ended' }, begun],
+    ];
+    // Code that only ended would park the run: it does not fit its steps.
+    const failing = JSON.stringify(returned({ error: { name: 'Error', message: 'failed' } }));
+    for (const journal of journals) {
+      const asked = await tell({ messages: [...asking.messages!, question] });
+      const { id: taskId, status } = asked.result!.task;
+      expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
+      await store(taskId as string, journal);
+      const answer = await liar.call('SendMessage', sendParams(failing, { taskId: taskId as string }));
+      const ended = answer.result?.task.status.state ?? answer.error?.message;
+      expect([JSON.stringify(journal), ended]).toEqual([
+        JSON.stringify(journal),
+        expect.stringMatching(
+          /^(TASK_STATE_(COMPLETED|FAILED|INPUT_REQUIRED)|The agent stopped with an error)/,
+        ),
+      ]);
+    }
+    await expectOthersServed();
+  });
+
+  /** Replaces the journal of a task. */
+  async function store(taskId: string, entries: readonly unknown[]): Promise<void> {
+    const { url } = stack.database;
+    await asSystem(url, 'DELETE FROM turn_journal WHERE task_id = $1', [taskId]);
+    await asSystem(
+      url,
+      `INSERT INTO turn_journal (tenant_id, task_id, position, run_id, attempt, value)
+       SELECT run.tenant_id, run.task_id, entry.n, run.id, 1, entry.value
+       FROM (SELECT * FROM runs WHERE task_id = $1 LIMIT 1) run,
+            json_array_elements($2::json) WITH ORDINALITY AS entry(value, n)`,
+      [taskId, JSON.stringify(entries)],
+    );
+  }
 
   it('does not fill the memory of its worker with events that it does not wait for', async () => {
     const parts = [{ text: 'x'.repeat(100_000) }];
