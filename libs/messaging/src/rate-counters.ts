@@ -49,6 +49,7 @@ export class RateCounters {
     private readonly log: QuietLog,
   ) {}
 
+  /** As `Messaging.spend`: a call costs one point. */
   spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
     const limiters = this.limitersFor({ points: limit, duration: perSeconds });
     return new Promise((resolve) => {

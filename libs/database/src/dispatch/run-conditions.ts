@@ -35,7 +35,3 @@ export const isRunOf = (r: string, tenant: string, task: string): string =>
  */
 export const hasState = (...states: ('queued' | 'running' | 'suspended')[]): string =>
   `CASE WHEN r.state IN (${states.map((state) => `'${state}'`).join(', ')}) THEN true ELSE false END`;
-
-/** SQL of the end of a lease. It takes the clock and not the start of the transaction, which may have waited for a lock. */
-export const leaseEnd = (milliseconds: string): string =>
-  `clock_timestamp() + ${milliseconds} * interval '1 millisecond'`;

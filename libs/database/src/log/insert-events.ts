@@ -2,7 +2,7 @@
 interface EventSql {
   tenant_id: string;
   task_id: string;
-  /** Sequence of its last event. */
+  /** Sequence of its last event. The statement takes it from `tasks.last_sequence`, as `runs/append.ts` does: that numbers the events. */
   sequence: string;
   /** Sequence of its first event; NULL = it has one event. */
   first_sequence?: string;

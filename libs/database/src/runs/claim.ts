@@ -3,7 +3,7 @@ import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
-import { leaseEnd } from '../dispatch/run-conditions.js';
+import { leaseEnd } from '../dispatch/lease-end.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { INLINE_BYTES, type NewStatus, statusNow } from '../tasks/task-row.js';

@@ -3,7 +3,8 @@ import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, statement } from '../sql/statement.js';
-import { hasState, leaseEnd } from '../dispatch/run-conditions.js';
+import { leaseEnd } from '../dispatch/lease-end.js';
+import { hasState } from '../dispatch/run-conditions.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { statusNow } from '../tasks/task-row.js';
 import {

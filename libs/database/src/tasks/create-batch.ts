@@ -2,7 +2,7 @@ import type { Values } from '../connection/database.js';
 import { arrayText } from '../connection/pg-pipeline.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 import { groupQuotaCte } from '../dispatch/quota.js';
-import { leaseEnd } from '../dispatch/run-conditions.js';
+import { leaseEnd } from '../dispatch/lease-end.js';
 import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
 import { KEY, reuseKey } from './message-key.js';
 import { NEW_TASK, type NewTaskRow, webhooksOf } from './new-task-row.js';

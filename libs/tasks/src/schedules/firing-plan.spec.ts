@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { FiringOutcome, Schedule } from '@baton/database';
-import { firingAfter, planFiring } from './firing-plan.js';
+import { nextFiring, planFiring } from './firing-plan.js';
 import { scheduleOf } from './schedule.fixture.js';
 
 const DUE = new Date('2026-06-01T12:00:00Z');
@@ -10,7 +10,7 @@ const plan = (overrides: Partial<Schedule>, lateBy = 5) =>
   planFiring({ schedule: scheduleOf(overrides), now: after(lateBy) }, DUE, LATE_MS);
 const following = (overrides: Partial<Schedule>, lateBy = 5, outcome: FiringOutcome = 'started') => {
   const due = { schedule: scheduleOf({ nextAt: DUE, ...overrides }), now: after(lateBy) };
-  return firingAfter(due, DUE, LATE_MS, outcome);
+  return nextFiring(due, DUE, LATE_MS, outcome);
 };
 const next = (...args: Parameters<typeof following>) => following(...args).nextAt;
 

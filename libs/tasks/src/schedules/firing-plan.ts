@@ -7,7 +7,7 @@ import { NoTimeError } from './no-time-error.js';
 const MAX_WAIT_MS = 30_000;
 
 /** The action for a due time. */
-export type Plan =
+export type FiringPlan =
   | { kind: 'fire' }
   | { kind: 'pass'; outcome: 'skipped' | 'missed'; reason: string }
   /** The previous task is not over. Wait for its end, and check again after `ms` in any case. */
@@ -25,7 +25,7 @@ export const isBusy = ({ lastTaskState }: Pick<Schedule, 'lastTaskState'>): bool
  * Decide the action for the due time.
  * @param lateMs a time that is later than this counts as missed
  */
-export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan {
+export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): FiringPlan {
   const { schedule } = due;
   const { overlap, missed, isWaiting } = schedule;
   if (missed === 'skip' && !isWaiting && isLate(due, dueAt, lateMs)) {
@@ -52,11 +52,11 @@ export interface NextFiring {
 }
 
 /**
- * What follows `dueAt`. Times that are a little late are fired one by one. Times that were missed, or that came while another
+ * The next due time after `dueAt`, which was handled. Times that are a little late are fired one by one. Times that were missed, or that came while another
  * one waited, make no task and are counted.
- * @param outcome that of `dueAt`
+ * @param outcome the outcome of `dueAt`
  */
-export function firingAfter(
+export function nextFiring(
   due: DueSchedule,
   dueAt: Date,
   lateMs: number,
@@ -65,7 +65,7 @@ export function firingAfter(
   const passed: PassedTimes = { skipped: 0, missed: 0, refused: 0 };
   if (outcome !== 'started') passed[outcome] += 1;
   try {
-    const { nextAt, count } = timesAfter(due, dueAt, lateMs, outcome === 'started');
+    const { nextAt, count } = nextDueTime(due, dueAt, lateMs, outcome === 'started');
     passed[due.schedule.isWaiting ? 'skipped' : 'missed'] += count;
     return { nextAt, passed, pauseReason: null };
   } catch (error) {
@@ -75,8 +75,8 @@ export function firingAfter(
   }
 }
 
-/** The next time, and the number of those that have passed before it. */
-function timesAfter(
+/** The next due time, and the number of times that have passed before it. */
+function nextDueTime(
   due: DueSchedule,
   dueAt: Date,
   lateMs: number,

@@ -10,7 +10,7 @@ import {
 } from '@baton/database';
 import { counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { firingAfter, planFiring } from './firing-plan.js';
+import { nextFiring, planFiring } from './firing-plan.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 
 const SCHEDULE_FIRINGS = counter(
@@ -92,7 +92,7 @@ export class ScheduleAdvancer {
     taskId: string | null,
   ): Promise<Date | null | undefined> {
     const { tenantId, id } = due.schedule;
-    const next = firingAfter(due, dueAt, this.environment.scheduleLateMs, outcome);
+    const next = nextFiring(due, dueAt, this.environment.scheduleLateMs, outcome);
     if (!(await this.store.finish(due.schedule, { dueAt, outcome, reason, taskId, ...next })))
       return undefined;
     this.count(outcome, next.passed);

@@ -1,7 +1,8 @@
 import type { Database } from '../../connection/database.js';
 import { keyOfTenant } from '../../connection/row-security.js';
 import { type Inputs, list, one, statement } from '../../sql/statement.js';
-import { hasState, leaseEnd } from '../../dispatch/run-conditions.js';
+import { leaseEnd } from '../../dispatch/lease-end.js';
+import { hasState } from '../../dispatch/run-conditions.js';
 import type { LeaseKey, LostLease } from './lease-key.js';
 
 interface LostRow {
