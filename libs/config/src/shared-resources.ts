@@ -73,7 +73,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'apps/api/src/http/call-turns.spec.ts',
       'apps/api/src/http/pipelined-requests.spec.ts',
       'apps/api/src/http/paced-request.spec.ts',
-      'apps/api/src/access/request-rates.spec.ts',
+      'apps/api/src/access/unauthenticated-limit.spec.ts',
       'test/e2e/hostile-content.nightly-spec.ts',
       'test/e2e/limits.e2e-spec.ts',
     ],

@@ -141,6 +141,21 @@ describe('open calls', () => {
     expect(reasons).toEqual([expect.stringMatching(/^unauthenticated: the token has fewer rights now/)]);
   });
 
+  it('end when the token loses an agent that it had, not when it gains one', async () => {
+    const { caller: ofAll, id } = await caller();
+    const change = (agents: string[]) => service.change('acme', id, { agents }, PLATFORM_ACTOR);
+    await change(['echo', 'clerk']);
+    const ofEcho = calls({ ...ofAll, agents: { slugs: ['echo'], ids: [] } });
+    for (const agents of [['echo', 'other'], []]) await change(agents);
+    const unlimited = calls(ofAll);
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect([ofEcho.reasons, unlimited.reasons]).toEqual([[], []]);
+    await change(['clerk']);
+    await answered();
+    const reasons = [expect.stringMatching(/^unauthenticated: the token has fewer rights now/)];
+    expect([ofEcho.reasons, unlimited.reasons]).toEqual([reasons, reasons]);
+  });
+
   it('end with the secret before a rotation', async () => {
     const { caller: of, id } = await caller();
     const { reasons } = calls(of);

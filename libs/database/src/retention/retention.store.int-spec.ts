@@ -223,6 +223,23 @@ describe('a long log', () => {
     expect(await rowsOf(run)).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
+  it('takes its messages with it, those of each slice', async () => {
+    const { tenantId, taskId } = await endedTask(8, TASK_STATE_COMPLETED, 17);
+    await sql(
+      stores,
+      `INSERT INTO task_messages (tenant_id, task_id, sequence, message)
+       SELECT '${tenantId}', '${taskId}', n, '{}' FROM generate_series(2, 20) n`,
+    );
+    await expire(tenantId, 7);
+    const slices = [];
+    for (let i = 0; i < 3; i++) slices.push(await retention.purge(8));
+    expect(slices).toMatchObject([
+      { events: 8, messages: 8 },
+      { events: 8, messages: 8 },
+      { events: 4, messages: 4 },
+    ]);
+  });
+
   it('is deleted once, by however many at once', async () => {
     const tenantId = randomUUID();
     const runs = await Promise.all(

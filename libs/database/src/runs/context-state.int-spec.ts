@@ -64,6 +64,10 @@ describe('the state of a context', () => {
     const writer = randomUUID();
     for (let i = 0; i < 2; i++)
       expect(await set(run, 'a', 1, 0, writer)).toEqual({ outcome: 'written', version: 1 });
+    // A write that expects no version is not repeated either.
+    const further = randomUUID();
+    for (let i = 0; i < 2; i++)
+      expect(await set(run, 'a', 2, undefined, further)).toEqual({ outcome: 'written', version: 2 });
     expect(await set({ ...run, attempt: 2 }, 'a', 2)).toEqual({ outcome: 'refused' });
     await ended(run);
     expect(await set(run, 'a', 2)).toEqual({ outcome: 'refused' });

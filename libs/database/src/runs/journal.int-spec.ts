@@ -48,6 +48,20 @@ describe('the journal of a task', () => {
     expect(row?.bytes).toBe(row?.said);
   });
 
+  it.each([undefined, '"a record"'])(
+    'keeps the entry of an earlier attempt: a later one is told that its own was not written (record: %j)',
+    async (record) => {
+      const first = await startTask(stores);
+      const { tenantId, taskId, runId } = first;
+      expect(await journal.append(first, 1, 'first', record)).toBe(true);
+      await stores.runs.returnToQueue(first);
+      const second = (await stores.runs.claim(tenantId, runId, 'worker', 30_000))!;
+      expect(await journal.append(second, 1, 'second', record)).toBe(false);
+      expect(await journal.restart(second, 1, 'second')).toBe(false);
+      expect((await journal.read(tenantId, taskId)).map(({ value }) => value)).toEqual(['first']);
+    },
+  );
+
   it('are written together for many tasks and tenants, and a refused one keeps no other from it', async () => {
     const tenantId = randomUUID();
     const [first, second, third] = [
@@ -93,6 +107,17 @@ describe('the journal of a task', () => {
     const [after] = (await sql(stores, sizes)) as { bytes: number }[];
     expect(after!.bytes - before!.bytes).toBe(Buffer.byteLength('"z"') - 1_002);
     expect(await journal.append(again!, 4, 'next')).toBe(true);
+  });
+
+  it('that begins anew keeps its first entries, as many as asked for', async () => {
+    const run = await startTask(stores);
+    for (const [i, value] of ['origin', 'one', 'two'].entries()) await journal.append(run, i + 1, value);
+    expect(await journal.restart(run, 4, 'summary', 1)).toBe(true);
+    const entries = await journal.read(run.tenantId, run.taskId);
+    expect(entries.map(({ position, value }) => [position, value])).toEqual([
+      [1, 'origin'],
+      [4, 'summary'],
+    ]);
   });
 
   it('that begins anew leaves the artifacts as they are for the attempts to come', async () => {

@@ -288,4 +288,20 @@ describe('a task that ends without its writer', () => {
     const { task } = (await stores.tasks.get(run.tenantId, run.taskId))!;
     expect([task.status?.state, texts(task)]).toEqual([TASK_STATE_FAILED, ['a', 'b']]);
   });
+
+  it('has large artifacts in its log alone', async () => {
+    const run = await startTask(stores);
+    await say(run, 2, 3);
+    await sql(stores, `UPDATE runs SET max_attempts = 1 WHERE id = '${run.runId}'`);
+    await expire(run.runId);
+    await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
+    await stores.runs.keepArtifacts(run.tenantId, run.taskId);
+    const [row] = await sql(
+      stores,
+      `SELECT artifacts, artifacts_sequence FROM tasks WHERE id = '${run.taskId}'`,
+    );
+    expect(row).toEqual({ artifacts: [], artifacts_sequence: 1 });
+    const { task } = (await stores.tasks.get(run.tenantId, run.taskId))!;
+    expect(bytesOf(task)).toBe(300 * KIB);
+  });
 });

@@ -150,6 +150,15 @@ describe('TaskWatch', () => {
     expect(await seen).toEqual([1, 2, 3]);
   });
 
+  it('does not read the log for a late signal without events: its reader has them', async () => {
+    log.add(TASK_STATE_WORKING);
+    const watch = watchFrom(1);
+    const seen = collect(watch);
+    watch.notify({ lastSequence: 1, events: [] });
+    watch.notify(news(log.add(TASK_STATE_COMPLETED)));
+    expect([await seen, log.reads]).toEqual([[2], 0]);
+  });
+
   it('reads the log again on a gap', async () => {
     const events = log.add(TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_WORKING, TASK_STATE_COMPLETED);
     const watch = watchFrom(0);

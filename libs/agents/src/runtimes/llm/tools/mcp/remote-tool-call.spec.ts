@@ -7,6 +7,7 @@ import {
 import { turnWith } from '../../../../../../../test/support/agents/turns.js';
 import { type AgentOutput, jsonPart } from '../../../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../../../approvals.js';
+import type { TaskOrigin } from '../../../../task-origin.js';
 import { LlmBench, seen } from '../../llm-runtime.fixture.js';
 import { McpBench } from './mcp-tools.fixture.js';
 import { form, says, SLOW, startReportServer } from './report-server.fixture.js';
@@ -31,7 +32,11 @@ afterAll(async () => {
 });
 
 class Talk extends TaskTalk {
-  constructor(private readonly settings: object) {
+  /** @param origin the task that this one continues */
+  constructor(
+    private readonly settings: object,
+    private readonly origin?: TaskOrigin,
+  ) {
     super('call-1-1-progress');
   }
 
@@ -44,6 +49,7 @@ class Talk extends TaskTalk {
       ...base,
       runId,
       attempt,
+      origin: this.origin,
       journal: this.journal,
       message: history.at(-1),
       task: { ...base.task, history, artifacts },
@@ -53,9 +59,9 @@ class Talk extends TaskTalk {
 }
 
 /** An agent whose model calls the tool once, and then says what it has read. */
-async function begin(call: ModernTool['call'], settings: object = {}): Promise<void> {
+async function begin(call: ModernTool['call'], settings: object = {}, origin?: TaskOrigin): Promise<void> {
   server = await startReportServer(mcp, call);
-  talk = new Talk({ name: 'desk', url: server.url, ...settings });
+  talk = new Talk({ name: 'desk', url: server.url, ...settings }, origin);
   llm.provider.reply({ calls: [{ name: 'desk_report', input: { city: 'Rome' } }] }, { text: 'Done.' });
 }
 
@@ -196,6 +202,17 @@ describe('a tool that answers with a task', () => {
     stop.abort('canceled');
     await running.catch(() => undefined);
     await server.until(() => task.cancels === 1);
+  });
+
+  it('is not canceled with a fork: the task that it forks may still need it', async () => {
+    await begin(begun(), {}, { taskIds: ['first'], history: [], copied: 0 });
+    const stop = new AbortController();
+    const running = talk.run(stop.signal);
+    const task = await server.task();
+    await server.until(() => task.gets > 0);
+    stop.abort('canceled');
+    await running.catch(() => undefined);
+    expect(server.methods).not.toContain('tasks/cancel');
   });
 
   it('is not canceled when a worker shuts down', async () => {

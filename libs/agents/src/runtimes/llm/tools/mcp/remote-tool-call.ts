@@ -1,38 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JsonObject } from '@baton/a2a';
-import { clock } from '@baton/telemetry';
 import { Suspension } from '../../../../suspension.js';
 import type { LlmConfig } from '../../llm-config.js';
 import { ApprovalsPending } from '../../approval/approvals-pending.js';
 import { newAnswer, type RemoteCall, type RemoteTask, type ToolQuestion } from '../remote-call.js';
 import type { AgentTool, ToolCallContext } from '../tool-sources.js';
-import { McpFailure, isTransient, wasNotStarted } from './mcp-failure.js';
+import { McpFailure } from './mcp-failure.js';
 import type { ModernConnection, RemoteTaskState } from './modern-connection.js';
 import type { ListedTool } from './tool-list.js';
+import { assertInTime, pollTask } from './poll-task.js';
 import { answersTo, questionsOf, requestsOf } from './tool-questions.js';
 
 /** How long a call keeps its slot while its server works on a task. Then the run is suspended between two polls. */
 const HOLD_MS = 2_000;
-/** Shortest pause between two polls of a task. It grows to a tenth of the age of the task. */
-const MIN_PAUSE_MS = 500;
-/** Longest pause for a server that does not ask for a longer one. */
-const MAX_PAUSE_MS = 60_000;
-/** Longest pause, whatever a server asks for. */
-const MAX_INTERVAL_MS = 10 * 60_000;
-/** Pause after a poll that has failed, in ms. */
-const RETRY_MS = 30_000;
-/** A server that is unreachable for longer has lost the task. */
-const MAX_UNREACHABLE_MS = 60 * 60_000;
-/** A task that works on after its time is given up this much later. */
-const AFTER_TTL_MS = 60_000;
-/** A task without a `ttl` is given up after this time. */
-const MAX_TASK_MS = 30 * 24 * 60 * 60_000;
+/** Pause before a call that the server only wants again. */
+const AGAIN_MS = 500;
 /** A cancel is one request, which no caller waits for. */
 const CANCEL_MS = 2_000;
 /** A server that asks again and again would never let the task end. */
 const MAX_ROUNDS = 20;
-/** JSON-RPC: of a task, that it is unknown or has expired. */
-const INVALID_PARAMS = -32602;
 
 interface RemoteToolCallOptions {
   connection: ModernConnection;
@@ -110,7 +96,7 @@ export class RemoteToolCall {
     if (Object.keys(questions).length > 0) throw this.ask(questions);
     // The server only wants the call again.
     if (this.current.rounds > MAX_ROUNDS) throw tooManyRounds('wanted the call again');
-    await delay(MIN_PAUSE_MS, undefined, { signal });
+    await delay(AGAIN_MS, undefined, { signal });
     return this.send(input, requestState === undefined ? {} : { requestState });
   }
 
@@ -195,59 +181,5 @@ export class RemoteToolCall {
   }
 }
 
-/**
- * Polls the task of a call. Rejects with an McpFailure if the task is gone or its server is lost.
- * @param store stores the call. It is called when the server becomes unreachable, or reachable again
- * @returns the state, and the pause before the next poll in ms; no state: the server is unreachable for now
- */
-export async function pollTask(
-  connection: ModernConnection,
-  kept: RemoteCall,
-  store: (kept: RemoteCall) => Promise<void>,
-  signal: AbortSignal,
-): Promise<{ state?: RemoteTaskState; waitMs: number }> {
-  const { task, unreachableSince, ...others } = kept;
-  if (!task) throw new Error('the call has no task');
-  let state: RemoteTaskState;
-  try {
-    state = await connection.getTask(task.taskId, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof McpFailure && error.details.rpc?.code === INVALID_PARAMS) throw gone(error);
-    const mayPass = isTransient(error) || wasNotStarted(error) || isSilent(error);
-    const since = unreachableSince === undefined ? clock.now() : Date.parse(unreachableSince);
-    if (!mayPass || clock.now() - since > MAX_UNREACHABLE_MS) throw error;
-    if (unreachableSince === undefined)
-      await store({ ...kept, unreachableSince: new Date(since).toISOString() });
-    return { waitMs: RETRY_MS };
-  }
-  if (unreachableSince !== undefined) await store({ ...others, task });
-  const age = clock.now() - Date.parse(task.receivedAt);
-  const pause = Math.min(Math.max(age / 10, MIN_PAUSE_MS), MAX_PAUSE_MS);
-  const waitMs = Math.min(Math.max(state.pollIntervalMs, pause), MAX_INTERVAL_MS);
-  if (state.status === 'failed')
-    throw new McpFailure('error', 'its task has failed', { said: state.said ?? state.statusMessage ?? '' });
-  if (state.status === 'cancelled')
-    throw new McpFailure('error', 'its task was canceled there', { said: state.statusMessage ?? '' });
-  if (state.status === 'working') assertInTime(task);
-  return { state, waitMs };
-}
-
-const isSilent = (error: unknown): boolean => error instanceof McpFailure && error.kind === 'silent';
-
-function gone({ details }: McpFailure): McpFailure {
-  const { said = '' } = details;
-  return new McpFailure('error', 'it no longer knows the task of this call, so its result is not known', {
-    said,
-  });
-}
-
 const tooManyRounds = (what: string): McpFailure =>
   new McpFailure('error', `it has ${what} more than ${MAX_ROUNDS} times`);
-
-/** Throws McpFailure if the server does not keep a task that long, or has not ended it in a month. */
-function assertInTime({ receivedAt, ttlMs }: RemoteTask): void {
-  const forMs = Math.min(ttlMs ?? Infinity, MAX_TASK_MS);
-  if (clock.now() < Date.parse(receivedAt) + forMs + AFTER_TTL_MS) return;
-  throw new McpFailure('error', 'its task has not ended in its time, so its result is not known');
-}
