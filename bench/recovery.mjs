@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { quantile } from './load.mjs';
 import { readyOf } from './ready.mjs';
 import { circumstances } from './report.mjs';
-import { postgresOptions } from './stock.mjs';
+import { composeRedis, postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const require = createRequire(import.meta.url);
@@ -28,7 +28,9 @@ const CHUNKS = 1_200;
 
 const home = await temporaryFolder();
 const postgres = await startPostgres(join(home, 'postgres'), postgresOptions());
-const redis = findRedisBinary() && (await startRedis(findRedisBinary(), join(home, 'redis')));
+const redis =
+  findRedisBinary() &&
+  (await startRedis(findRedisBinary(), join(home, 'redis'), { settings: composeRedis() }));
 const table = {};
 try {
   await run('libs/database/src/migrate-main.js');

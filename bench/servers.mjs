@@ -14,7 +14,7 @@ import { TABLES as SDK_TABLES } from './sdk-server.mjs';
 import { TABLES as BARE_TABLES } from './skeletons/bare.mjs';
 import { TABLES as HONEST_TABLES } from './skeletons/honest.mjs';
 import { NO_LIMITS } from './limits.mjs';
-import { postgresOptions } from './stock.mjs';
+import { composeRedis, postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta.url));
@@ -27,6 +27,7 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
   const home = await temporaryFolder();
   const options = { ...postgresOptions(which), separateOwner: true };
   const postgres = await services.startPostgres(join(home, 'stock'), options);
+  const redis = (more.REDIS_URL ?? process.env.REDIS_URL) === undefined ? await startRedis(home) : undefined;
   const systemKey = randomBytes(32).toString('base64');
   // For the command line.
   await writeFile(join(home, 'database-system-key'), systemKey);
@@ -43,6 +44,7 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
     GRPC_PORT: String(grpcPort),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
+    ...(redis && { REDIS_URL: redis.url }),
     ...limits,
     ...more,
   };
@@ -67,10 +69,17 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
       target.close();
       child.kill('SIGTERM');
       await new Promise((resolve) => child.once('exit', resolve));
-      await postgres.process.stop();
+      await Promise.all([postgres.process.stop(), redis?.process.stop()]);
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** A Redis in the folder where `npm start` has its own. Undefined: none is installed. */
+async function startRedis(home) {
+  const binary = services.findRedisBinary();
+  if (!binary) return undefined;
+  return services.startRedis(binary, join(home, 'redis'), { settings: composeRedis() });
 }
 
 /** The processes of Baton by name. Their ids may change: those that end are started again. */
@@ -138,10 +147,10 @@ export async function ownServices({ tables, redis, roleAttributes }) {
     await client.query(tables);
     await client.end();
   }
-  const binary = services.findRedisBinary();
-  if (redis && !binary) throw new Error('The skeletons need redis-server or valkey-server on PATH.');
   if (redis) {
-    const { process: server, url } = await services.startRedis(binary, join(home, 'redis'));
+    const started = await startRedis(home);
+    if (!started) throw new Error('The skeletons need redis-server or valkey-server on PATH.');
+    const { process: server, url } = started;
     running.push(server);
     pids.redis = server.pid;
     env.REDIS_URL = url;

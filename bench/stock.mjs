@@ -6,6 +6,8 @@ import { fetchRelease } from '../test/postgres/releases.mjs';
 const require = createRequire(import.meta.url);
 require('../test/support/load-typescript.js');
 const { debianPostgres, stockPostgres } = require('../test/support/stock-postgres.ts');
+/** Lines of the configuration of Redis that docker-compose.yml sets. */
+export const { composeRedis } = require('../test/support/stock-redis.ts');
 
 /**
  * Options of `startPostgres`.
