@@ -127,10 +127,16 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: [],
     constants: { MAX_WAITING: 'apps/api/src/http/read-memory-pool.ts' },
     share: 'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns.',
-    details: 'A call has its memory until its answer is sent, a notice of MCP until its reader has taken it.',
+    details:
+      'A call has its memory until its answer is sent, a notice of MCP until its reader has taken it. ' +
+      'A page of tasks with their contents counts as if all were large until it is read.',
     exceeded: 'Calls wait, and get 503 after ten seconds.',
     metrics: ['baton_request_duration_seconds'],
-    tests: ['apps/api/src/http/read-memory-pool.spec.ts', 'apps/api/src/mcp/task-notices.spec.ts'],
+    tests: [
+      'apps/api/src/http/read-memory-pool.spec.ts',
+      'libs/database/src/tasks/task-list.int-spec.ts',
+      'apps/api/src/mcp/task-notices.spec.ts',
+    ],
   },
   {
     name: 'streams, and memory for slow readers',

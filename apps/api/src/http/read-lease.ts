@@ -62,6 +62,19 @@ export class ReadLease implements ReadMemory {
     return true;
   }
 
+  giveBack(bytes: number): void {
+    // The lease has given back all that it had.
+    const last = this.taken.pop();
+    if (last === undefined) return;
+    const { tenantId } = this.call;
+    const kept = last - bytes;
+    if (kept > 0) {
+      this.pool.takeMore(tenantId, kept);
+      this.taken.push(kept);
+    }
+    this.pool.give(tenantId, [last]);
+  }
+
   turn(bytes: number): Promise<void> {
     return this.call.turn(bytes);
   }
@@ -76,7 +89,7 @@ export class ReadLease implements ReadMemory {
       return await work();
     } finally {
       this.isReading = false;
-      if (this.isOver) this.giveBack();
+      if (this.isOver) this.giveAll();
     }
   }
 
@@ -91,10 +104,10 @@ export class ReadLease implements ReadMemory {
     this.isOver = true;
     this.call.response.off('close', this.release);
     this.waiting?.abort(ANSWERED);
-    if (!this.isReading) this.giveBack();
+    if (!this.isReading) this.giveAll();
   };
 
-  private giveBack(): void {
+  private giveAll(): void {
     this.pool.give(this.call.tenantId, this.taken.splice(0));
   }
 }
@@ -105,6 +118,6 @@ const ANSWERED = new Error('the call has ended');
 const busy = (): ProtocolError =>
   new ProtocolError(
     'unavailable',
-    'Too many large tasks are being read at the moment: send the request again, or read the task page by page with GET /v1/tasks/{id}/artifacts',
+    'Too many large tasks are being read at the moment: send the request again, or read less: fewer tasks of a list, or a task page by page with GET /v1/tasks/{id}/artifacts',
     { metadata: { retryAfterSeconds: String(RETRY_AFTER_SECONDS) }, retryAfterSeconds: RETRY_AFTER_SECONDS },
   );

@@ -91,6 +91,20 @@ describe('the memory for reads of large tasks', () => {
     expect(granted).toEqual(['a1', 'a2', 'a4']);
   });
 
+  it('is for those that wait when a call gives back what it did not need', async () => {
+    const [first] = [call('a', 'a1'), call('a', 'a2'), call('a', 'a3'), call('a', 'a4')];
+    await settled();
+    first.lease.giveBack(READ - MIB);
+    await settled();
+    expect([granted, first.lease.bytes]).toEqual([['a1', 'a2'], MIB]);
+    first.lease.giveBack(MIB);
+    await settled();
+    expect([granted, first.lease.bytes]).toEqual([['a1', 'a2', 'a3'], 0]);
+    first.end();
+    await settled();
+    expect(granted).toEqual(['a1', 'a2', 'a3']);
+  });
+
   it('stays taken while a call reads, though its caller has left', async () => {
     const [first] = [call('a', 'a1'), call('a', 'a2'), call('a', 'a3')];
     await settled();

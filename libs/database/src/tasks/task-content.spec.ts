@@ -22,6 +22,7 @@ describe('the rows of a task', () => {
     let parsed = 0;
     const memory: ReadMemory = {
       take: async () => true,
+      giveBack: () => undefined,
       turn: async (bytes) => {
         const before = parsed;
         await new Promise(setImmediate);

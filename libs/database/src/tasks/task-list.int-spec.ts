@@ -1,4 +1,4 @@
-import { Artifact, dataPart, type Part, TaskState, textPart } from '@baton/a2a';
+import { Artifact, dataPart, type Part, type ReadMemory, TaskState, textPart } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { CountCursor, ListedTasks } from '../index.js';
 import {
@@ -272,3 +272,61 @@ describe('a list', () => {
 
 /** Newest first: by time, then by id. */
 const keyOf = (timestamp: string | undefined, id: string): string => `${timestamp ?? ''} ${id}`;
+
+describe('the memory of a page with contents', () => {
+  /** Memory of which `asked` notes what is taken and, below 0, given back. */
+  const memoryOf = (asked: number[], isGranted = true): ReadMemory => ({
+    take: async (bytes) => {
+      asked.push(bytes);
+      return isGranted;
+    },
+    giveBack: (bytes) => void asked.push(-bytes),
+    turn: async () => undefined,
+  });
+  const sum = (asked: readonly number[]): number => asked.reduce((total, bytes) => total + bytes, 0);
+  const list = async (tenantId: string, asked: number[], more: object = {}) =>
+    stores.tasks.list({
+      tenantId,
+      pageSize: 10,
+      includeArtifacts: true,
+      memory: memoryOf(asked),
+      ...more,
+    });
+  const taskWith = async (tenantId: string, characters: number): Promise<void> => {
+    const run = await startTask(stores, newTask({ tenantId }));
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'x'.repeat(characters), false)] });
+    await endTurn(stores, run, 3);
+  };
+
+  it('is taken before they are read, as if they were large, and what they do not need is given back', async () => {
+    const tenantId = randomUUID();
+    await taskWith(tenantId, 20_000);
+    await taskWith(tenantId, 20_000);
+    const asked: number[] = [];
+    const { tasks } = await list(tenantId, asked);
+    expect(tasks.flatMap(({ task }) => texts(task)).join('')).toHaveLength(40_000);
+    expect(asked).toEqual([expect.any(Number), expect.any(Number)]);
+    expect(asked[0]).toBeGreaterThan(10 * 256 * 1024);
+    expect(sum(asked)).toBeGreaterThan(40_000);
+    expect(sum(asked)).toBeLessThan(60_000);
+  });
+
+  it('is asked for again, with nothing held, for contents that do not come with their rows', async () => {
+    const tenantId = randomUUID();
+    await taskWith(tenantId, 400_000);
+    const asked: number[] = [];
+    await list(tenantId, asked);
+    const last = asked.at(-1)!;
+    expect(last).toBeGreaterThan(400_000);
+    expect(sum(asked)).toBe(last);
+  });
+
+  it('is not asked for without contents, and nothing is read without it', async () => {
+    const tenantId = randomUUID();
+    await taskWith(tenantId, 10);
+    const asked: number[] = [];
+    await list(tenantId, asked, { includeArtifacts: false, historyLength: 0 });
+    expect(sum(asked)).toBe(0);
+    expect(await list(tenantId, asked, { memory: memoryOf(asked, false) })).toMatchObject({ tasks: [] });
+  });
+});

@@ -8,6 +8,7 @@ import { LAST_ERROR } from './last-error.js';
 import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
 import type { SearchPlace, StoredTask, TaskFilter } from './records.js';
+import { RowMemory } from './row-memory.js';
 import { type FoundTask, hitText, searchHit } from './search-hit.js';
 import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';
 
@@ -201,13 +202,19 @@ export async function listTasks(
   on: TaskReads,
   filter: TaskFilter,
 ): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
-  const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
+  const { pageSize, includeArtifacts: artifacts, historyLength } = filter;
+  const content = { pageSize, artifacts, history: historyLength !== 0, readBytes: on.readBytes };
+  const memory = filter.memory && (await RowMemory.take(filter.memory, content));
+  // The caller has left.
+  if (filter.memory && !memory) return { tasks: [], total: null, more: false };
+  const page = pageStatement({ ...filter, historyLength: historyLimit(historyLength) });
   const count = filter.uncounted ? [] : [countStatement(filter)];
   const { lists, currentLists } = on.database;
   const reads = filter.mayLag ? lists : currentLists;
   const [rows = [], [counted] = []] = await reads.tenantQueries(filter.tenantId, [page, ...count]);
-  const { pageSize } = filter;
-  const tasks = await readTasks(on, rows.slice(0, pageSize) as TaskRow[], filter);
+  const listed = rows.slice(0, pageSize) as TaskRow[];
+  memory?.keep(listed);
+  const tasks = await readTasks(on, listed, { ...filter, memory });
   const { total = null } = (counted ?? {}) as { total?: number | null };
   return { tasks, total, more: rows.length > filter.pageSize };
 }

@@ -32,6 +32,8 @@ export const INTERRUPTED_STATES = states(isInterrupted);
 export const INLINE_BYTES = 256 * 1024;
 /** Bytes of a history or a log that come with the task's row. Most tasks have fewer. The rest is read in pages. */
 const FIRST_BYTES = 64 * 1024;
+/** What comes with a row at most: artifacts and the log after them, and the history. In bytes of JSON. */
+export const MAX_CONTENT_BYTES = { ofArtifacts: INLINE_BYTES + FIRST_BYTES, ofHistory: FIRST_BYTES };
 /** Maximum rows of a history or a log that come with the task's row. */
 const FIRST_ROWS = 128;
 /** How large a status or metadata may be to come with the row of a single task, or with each row of a list. */

@@ -110,6 +110,7 @@ function callOf({ tenantId }: ClaimedRun, taken: number[]): CallContext {
       taken.push(bytes);
       return true;
     },
+    giveBack: () => undefined,
     turn: async () => undefined,
   };
   return {
