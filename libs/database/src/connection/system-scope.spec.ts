@@ -42,6 +42,7 @@ const USERS: Readonly<Record<string, string>> = {
   'runs/open-by-version.ts': 'the code that workers have, which belongs to no tenant',
   'runs/park.ts': 'the sweeper: parked runs of many tenants at once',
   'runs/fail-poisoned.ts': 'the sweeper: runs of many tenants at once',
+  'runs/end-stray-runs.ts': 'the sweeper: runs of many tenants at once',
   'runs/count-active.ts': 'gauges: runs of many tenants at once',
   'spending/spending-warning.store.ts': 'caps of all tenants that are nearly used',
   'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
