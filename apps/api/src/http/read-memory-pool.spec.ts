@@ -153,8 +153,7 @@ describe('more reads of large tasks than there is memory for', () => {
     const waiting: Promise<Response>[] = [];
     let refused: Response | undefined;
     while (!refused) {
-      const sent = api.rpc(get, version);
-      waiting.push(sent);
+      waiting.push(...Array.from({ length: 32 }, () => api.rpc(get, version)));
       // Whoever is refused is answered at once, all others when the gate opens.
       const soon = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 20));
       refused = await Promise.race([...waiting, soon]);

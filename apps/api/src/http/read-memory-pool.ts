@@ -6,8 +6,8 @@ import { LoopTurns } from './loop-turns.js';
 import { ReadLease, SMALL_READ_BYTES } from './read-lease.js';
 import type { Exchange } from './requests.js';
 
-/** Maximum number of waiting calls of one tenant. */
-const MAX_WAITING = 64;
+/** Maximum number of waiting calls of one tenant: a program may ask for a hundred pages at once, and each has its turn soon. */
+const MAX_WAITING = 512;
 /** How long a call waits, in ms. */
 const MAX_WAIT_MS = 10_000;
 

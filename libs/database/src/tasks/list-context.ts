@@ -2,7 +2,6 @@ import { isUuid, type ReadMemory } from '@baton/a2a';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
-import { RowMemory } from './row-memory.js';
 import type { StoredTask } from './records.js';
 import { taskColumns, type TaskRow } from './task-row.js';
 
@@ -51,12 +50,8 @@ export async function listContext(
   memory?: ReadMemory,
 ): Promise<StoredTask[]> {
   if (!isUuid(beforeTaskId)) return [];
-  const content = { pageSize: limit, artifacts: true, history: true, readBytes: on.readBytes };
-  const held = memory && (await RowMemory.take(memory, content));
-  if (memory && !held) return [];
   const values = LIST_CONTEXT.values({ context: { tenantId, agentId, contextId, beforeTaskId, limit } });
   const rows = await on.database.tenantQuery<TaskRow>(tenantId, LIST_CONTEXT, values);
   const newestFirst = rows.toReversed();
-  held?.keep(rows);
-  return (await readTasks(on, newestFirst, { tenantId, memory: held })).reverse();
+  return (await readTasks(on, newestFirst, { tenantId, memory })).reverse();
 }
