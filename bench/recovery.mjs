@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { Target } from './client.mjs';
 import { quantile } from './load.mjs';
 import { readyOf } from './ready.mjs';
 import { circumstances } from './report.mjs';
@@ -80,7 +81,9 @@ async function measure(env) {
     api.child.kill('SIGKILL');
     const killed = performance.now();
     api = await start('api', env);
-    await call(`${api.url}/agents/echo`, token);
+    const target = new Target('baton', `${api.url}/agents/echo`, { authorization: `Bearer ${token}` });
+    await target.send();
+    target.close();
     ofApi.push(performance.now() - killed);
     process.stderr.write('.');
   }
@@ -122,14 +125,6 @@ function follow(url, token) {
     await done;
   };
   return { spoke, spokeAgain, cancel };
-}
-
-/** A blocking call, whose task must complete. */
-async function call(url, token) {
-  const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'hello' }] };
-  const answer = await (await post(url, token, 'SendMessage', { message })).json();
-  const { state } = answer.result?.task?.status ?? {};
-  if (state !== 'TASK_STATE_COMPLETED') throw new Error(`the call got ${JSON.stringify(answer)}`);
 }
 
 function post(url, token, method, params) {

@@ -126,7 +126,7 @@ export class AccessGuard extends BearerGuard {
       else if (access === undefined || hasToken(request)) await super.canActivate(context);
       else await this.authenticateGuest(access, request, context);
     } catch (error) {
-      if (isRefusal(error)) await refuse(error);
+      if (error instanceof ProtocolError && error.kind === 'unauthenticated') await refuse(error);
       else await check.forgive();
       throw error;
     }
@@ -142,13 +142,10 @@ export class AccessGuard extends BearerGuard {
     log.tenant = await this.limits.slugOf(tenantId);
     await this.limits.assertActive(tenantId);
     await this.rates.countRequest(request.user);
-    if (access === 'guests' && hasToken(request)) {
-      try {
-        await this.bindHost(request, request.user);
-      } catch (error) {
-        if (isRefusal(error)) await refuse(error);
-        throw error;
-      }
+    if (access === 'guests' && hasToken(request) && !(await this.bindHost(request, request.user))) {
+      const error = new ProtocolError('unauthenticated', 'the token is not valid for this host');
+      await refuse(error);
+      throw error;
     }
     for (const some of enough) this.assertScope(some, scopes, request);
     const { agents } = request.user;
@@ -252,17 +249,17 @@ export class AccessGuard extends BearerGuard {
     } else if (access === 'guests') await super.canActivate(context);
   }
 
-  /** After the request has counted: a caller names any host, and Postgres is asked for it. */
-  private async bindHost(request: CallRequest & { user?: HostCaller }, caller: HostCaller): Promise<void> {
+  /**
+   * Gives the caller the agent of its host, after the request has counted: a caller names any host, and Postgres is asked for it.
+   * @returns whether the token is valid for the host
+   */
+  private async bindHost(request: CallRequest & { user?: HostCaller }, caller: HostCaller): Promise<boolean> {
     const host = await this.hosts.of(request);
-    if (!host) return;
-    if (host.tenantId === caller.tenantId) request.user = { ...caller, hostAgent: host.agent };
-    else if (!host.public) throw new ProtocolError('unauthenticated', 'the token is not valid for this host');
+    if (host?.tenantId !== caller.tenantId) return !host || host.public;
+    request.user = { ...caller, hostAgent: host.agent };
+    return true;
   }
 }
-
-const isRefusal = (error: unknown): error is ProtocolError =>
-  error instanceof ProtocolError && error.kind === 'unauthenticated';
 
 const NOBODY = { kind: 'unknown', key: 'unknown' } as const;
 

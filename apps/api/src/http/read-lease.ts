@@ -63,8 +63,8 @@ export class ReadLease implements ReadMemory {
   }
 
   giveBack(bytes: number): void {
-    // The lease has given back all that it had.
     const last = this.taken.pop();
+    // The call has ended, which has given back all.
     if (last === undefined) return;
     const { tenantId } = this.call;
     const kept = last - bytes;

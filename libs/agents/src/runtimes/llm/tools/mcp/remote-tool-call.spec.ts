@@ -193,36 +193,32 @@ describe('a tool that answers with a task', () => {
     expect(seen(await talk.run()).artifacts['call-1-1']?.data).toMatchObject({ ok: true });
   });
 
-  it('is canceled with the task of Baton', async () => {
-    await begin(begun());
+  /** Stops a run that polls its task, as a cancel or a worker does. @returns the task of the server */
+  const stopped = async (reason: string) => {
     const stop = new AbortController();
     const running = talk.run(stop.signal);
     const task = await server.task();
     await server.until(() => task.gets > 0);
-    stop.abort('canceled');
+    stop.abort(reason);
     await running.catch(() => undefined);
+    return task;
+  };
+
+  it('is canceled with the task of Baton', async () => {
+    await begin(begun());
+    const task = await stopped('canceled');
     await server.until(() => task.cancels === 1);
   });
 
   it('is not canceled with a fork: the task that it forks may still need it', async () => {
     await begin(begun(), {}, { taskIds: ['first'], history: [], copied: 0 });
-    const stop = new AbortController();
-    const running = talk.run(stop.signal);
-    const task = await server.task();
-    await server.until(() => task.gets > 0);
-    stop.abort('canceled');
-    await running.catch(() => undefined);
+    await stopped('canceled');
     expect(server.methods).not.toContain('tasks/cancel');
   });
 
   it('is not canceled when a worker shuts down', async () => {
     await begin(begun());
-    const stop = new AbortController();
-    const running = talk.run(stop.signal);
-    const task = await server.task();
-    await server.until(() => task.gets > 0);
-    stop.abort('shutdown');
-    await running.catch(() => undefined);
+    const task = await stopped('shutdown');
     task.complete(says('the report'));
     await talk.run();
     expect([task.cancels, calls()]).toEqual([0, 1]);
