@@ -61,7 +61,33 @@ const namedInputs = {
   },
 };
 
+/** Many readers do not speak English as a first language: a contraction is a second form of each word. */
+const noContractions = {
+  create(context) {
+    return {
+      Program() {
+        for (const comment of context.sourceCode.getAllComments()) {
+          const [contraction] =
+            /\b[a-z]+(?:n['’]t|['’](?:re|ve|ll))\b|\b(?:it|that|there|here|let)['’]s\b/i.exec(
+              comment.value,
+            ) ?? [];
+          if (contraction === undefined) continue;
+          context.report({
+            loc: comment.loc,
+            message: `Write "${contraction}" in full: cannot, does not, it is.`,
+          });
+        }
+      },
+    };
+  },
+};
+
 export default {
   meta: { name: 'baton' },
-  rules: { 'one-exported-class': oneExportedClass, 'log-table': logTable, 'named-inputs': namedInputs },
+  rules: {
+    'one-exported-class': oneExportedClass,
+    'log-table': logTable,
+    'named-inputs': namedInputs,
+    'no-contractions': noContractions,
+  },
 };

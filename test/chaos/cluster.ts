@@ -12,7 +12,7 @@ const DIST = join(__dirname, '../../dist');
 const RETRY_MS = 250;
 /** Whoever is not up by then on an idle machine will never be; a busy one takes long. */
 const START_MS = 90_000;
-/** A process that can't be started so often, faults or not, has a reason that does not pass. */
+/** A process that cannot be started so often, faults or not, has a reason that does not pass. */
 const MAX_TRIES = 100;
 
 /** What its callers do needs most scopes. */
@@ -121,7 +121,7 @@ export class Cluster {
     return starting;
   }
 
-  /** Start one; while it can't (Postgres may be away), again and again. */
+  /** Start one; while it cannot (Postgres may be away), again and again. */
   private async startOne(kind: BatonProcess['kind']): Promise<void> {
     for (let tries = 1; !this.stopping; tries++) {
       const { changes } = this;

@@ -194,7 +194,7 @@ export const FAULTS = {
   },
 } as const satisfies Record<string, Fault>;
 
-/** Stop a worker and note what it had in hand: stopped, it can't take or finish anything meanwhile. */
+/** Stop a worker and note what it had in hand: stopped, it cannot take or finish anything meanwhile. */
 async function strikeWorker(site: Site, worker: BatonProcess, fault: keyof typeof FAULTS): Promise<void> {
   const at = now();
   worker.signal('SIGSTOP');

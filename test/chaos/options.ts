@@ -97,7 +97,7 @@ type NumberName =
   | 'pauses'
   | 'seconds';
 
-/** The command line. Throws an Error with a plain sentence if it can't be understood. */
+/** The command line. Throws an Error with a plain sentence if it cannot be understood. */
 export function readOptions(
   args: string[],
 ): ChaosOptions & { json: boolean; help: boolean; pressure?: PressureOptions; machine?: MachineOptions } {

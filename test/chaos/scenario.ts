@@ -184,7 +184,7 @@ export class Scenario {
       const last = viewer.frames.at(-1)?.sequence;
       const after = last ?? (viewer.from.kind === 'log' ? viewer.from.after : undefined);
       const end = await this.subscribe(viewer, after);
-      // Only a task that has ended can't be subscribed to without a cursor.
+      // Only a task that has ended cannot be subscribed to without a cursor.
       if (end.kind === 'error' && end.code === UNSUPPORTED && after === undefined) return this.untilEnded();
       if (end.kind !== 'cut') await this.pause();
     }

@@ -76,3 +76,19 @@ describe('baton/named-inputs', () => {
     );
   });
 });
+
+describe('baton/no-contractions', () => {
+  it.each(["/** It can't be read. */", '// They don’t', "/* That's it, and it's well. */"])(
+    'refuses %s',
+    (comment) => {
+      expect(lint('no-contractions', `${comment}\nexport const a = 1;\n`)).toEqual([
+        expect.stringMatching(/^Write "[a-z]+['’][a-z]+" in full: cannot, does not, it is\.$/i),
+      ]);
+    },
+  );
+
+  it('takes possessives, and texts in code', () => {
+    const source = `// The agent's file, and its users' names\nexport const asked = "don't";\n`;
+    expect(lint('no-contractions', source)).toEqual([]);
+  });
+});

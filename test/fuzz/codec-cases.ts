@@ -142,7 +142,7 @@ function tryCodec({ spoken: drawn, changes, arbitrary, events }: CodecCase): str
   return undefined;
 }
 
-/** What can be decoded can be shown again. Throws ProtocolError if it can't be decoded; anything else is a bug. */
+/** What can be decoded can be shown again. Throws ProtocolError if it cannot be decoded; anything else is a bug. */
 function decodeAndEncode(codec: Codec, method: string, params: unknown): void {
   const call = codec.decode(method, params);
   if (!('message' in call.request)) return;
@@ -151,7 +151,7 @@ function decodeAndEncode(codec: Codec, method: string, params: unknown): void {
     JSON.stringify(codec.encodeResult('sendMessage', { $case: 'task', value }));
     encodeAll(codec, [{ $case: 'task', value }]);
   } catch (error) {
-    throw new Error(`what was decoded can't be encoded: ${String(error)}`, { cause: error });
+    throw new Error(`what was decoded cannot be encoded: ${String(error)}`, { cause: error });
   }
 }
 

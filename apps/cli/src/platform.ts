@@ -19,7 +19,7 @@ export interface RunningBaton {
   managementUrl: string | undefined;
 }
 
-/** The `npm start` that runs in this folder. Throws OperatorError if its file can't be read. */
+/** The `npm start` that runs in this folder. Throws OperatorError if its file cannot be read. */
 export function runningBaton(home: string): RunningBaton | undefined {
   const state = readStateFile(join(home, 'runtime.json'));
   const databaseUrl = textOf(state?.databaseUrl);

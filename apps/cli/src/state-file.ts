@@ -3,7 +3,7 @@ import { OperatorError } from './operator-error.js';
 
 /**
  * A small JSON object that `npm start` keeps in its folder; undefined if there is no such file. Throws
- * OperatorError for one that can't be read.
+ * OperatorError for one that cannot be read.
  */
 export function readStateFile(path: string): Record<string, unknown> | undefined {
   try {

@@ -12,7 +12,7 @@ const MESSAGING_MS = 5000;
 
 /**
  * The tenant `demo`, with the limits of any tenant, and its token with all scopes. The first start makes both and keeps the token in
- * `demo.json`. A token that is no longer valid is replaced. Rejects if the database or the messaging of `environment` can't be reached.
+ * `demo.json`. A token that is no longer valid is replaced. Rejects if the database or the messaging of `environment` cannot be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
   const catalog = new CatalogClient(environment.databaseDirectUrl, {

@@ -29,7 +29,7 @@ export interface Runtime {
 export class Home {
   private constructor(readonly path: string) {}
 
-  /** Makes the folder and takes it. Throws StartError if it can't be written, or another process has it. */
+  /** Makes the folder and takes it. Throws StartError if it cannot be written, or another process has it. */
   static claim(path: string): Home {
     const home = new Home(path);
     try {

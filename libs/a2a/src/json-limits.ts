@@ -52,7 +52,7 @@ export function parseJsonBody(text: string): unknown {
 
 /**
  * Refuse JSON that is nested deeper than `max` or that carries keys which would reach an object's prototype
- * when code copies it (`__proto__`, `constructor.prototype`). Iterative, so that the check itself can't
+ * when code copies it (`__proto__`, `constructor.prototype`). Iterative, so that the check itself cannot
  * overflow. Throws `invalid-request` naming the limit or the key.
  */
 export function assertJsonLimits(value: unknown, max = MAX_JSON_DEPTH): void {

@@ -39,7 +39,7 @@ export interface SignedInCall {
 export abstract class AccessTokens {
   /**
    * An access token, which must never be shown. Undefined: there is no sign-in. Rejects with an Error whose message is for the tenant
-   * if it can't be had for now.
+   * if it cannot be had for now.
    * @param refused the server has refused this one
    */
   abstract get(

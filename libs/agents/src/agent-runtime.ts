@@ -134,7 +134,7 @@ export interface TurnSecrets {
   get(name: string, destinations: readonly string[]): Promise<string | undefined>;
   /**
    * An access token for a server. It must never be shown. Undefined: there is no sign-in. Rejects with an Error whose message is
-   * for the tenant if it can't be had for now.
+   * for the tenant if it cannot be had for now.
    * @param refused the server has refused this one: another one is wanted
    */
   accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined>;

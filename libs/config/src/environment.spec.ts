@@ -31,7 +31,7 @@ describe('a secret in a file', () => {
     expect(withSecretFiles({ DATABASE_URL: 'own', DATABASE_URL_FILE: file }).DATABASE_URL).toBe('own');
   });
 
-  it('that can’t be read is named with the reason; other settings are in no file', () => {
+  it('that cannot be read is named with the reason; other settings are in no file', () => {
     expect(() => withSecretFiles({ CARD_SIGNING_KEY_FILE: join(folder, 'none') })).toThrow(
       /^CARD_SIGNING_KEY_FILE: .*none cannot be read \(ENOENT\): name a file that this user can read\.$/,
     );

@@ -19,7 +19,7 @@ export type EnvironmentSource = Record<string, string | undefined>;
 
 /**
  * `process.env` with `.env` of the working folder, and secrets from their files. A variable that is already set wins over
- * `.env`. Throws EnvironmentError for a file that can't be read.
+ * `.env`. Throws EnvironmentError for a file that cannot be read.
  */
 export function processEnvironment(): EnvironmentSource {
   if (existsSync('.env')) process.loadEnvFile('.env');

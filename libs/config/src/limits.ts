@@ -12,7 +12,7 @@ export interface LimitRule {
   max: number;
   /** Fractions are allowed. */
   fractions?: true;
-  /** It can't be lifted: there is no `none`. It has no variable in the environment. */
+  /** It cannot be lifted: there is no `none`. It has no variable in the environment. */
   required?: true;
   /** A database that an earlier release has made has no limit until the operator sets one. */
   newDatabasesOnly?: true;

@@ -24,7 +24,7 @@ function roleOfProcesses(settings: LocalEnvironment): string | undefined {
   return settings.migrateDatabaseUrl !== undefined && url !== undefined ? roleOf(url) : undefined;
 }
 
-/** `npm run migrate`, for the database of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
+/** `npm run migrate`, for the database of the environment or of `.env`. Exit code 1 with one plain sentence if it cannot. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {

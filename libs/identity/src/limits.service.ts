@@ -54,17 +54,17 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     this.cache.stop();
   }
 
-  /** The limits of a tenant. Rejects only when the database can't be asked. */
+  /** The limits of a tenant. Rejects only when the database cannot be asked. */
   async of(tenantId: string): Promise<TenantLimits> {
     return (await this.cache.get(tenantId))?.limits ?? this.environment.defaultLimits;
   }
 
-  /** Where the agents of a tenant may call. Rejects only when the database can't be asked. */
+  /** Where the agents of a tenant may call. Rejects only when the database cannot be asked. */
   async egress(tenantId: string): Promise<EgressLists> {
     return (await this.cache.get(tenantId))?.egress ?? NO_EGRESS_LISTS;
   }
 
-  /** Whether there are caps of what the tenant, or something of it, may spend. Rejects only when the database can't be asked. */
+  /** Whether there are caps of what the tenant, or something of it, may spend. Rejects only when the database cannot be asked. */
   async hasSpendingCaps(tenantId: string): Promise<boolean> {
     return (await this.cache.get(tenantId))?.hasSpendingCaps ?? false;
   }

@@ -46,7 +46,7 @@ interface KeptSecret {
 
 /**
  * The secrets of push configs, and those that sign deliveries of webhooks: encrypted at rest, bound to their config or webhook,
- * never logged. Everything that encrypts throws `SecretError` if there is no master key, and what decrypts, if it can't.
+ * never logged. Everything that encrypts throws `SecretError` if there is no master key, and what decrypts, if it cannot.
  */
 @Injectable()
 export class PushSecrets {

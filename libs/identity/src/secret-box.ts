@@ -17,7 +17,7 @@ export interface CipherKeys {
 
 /**
  * Encrypts and decrypts secrets with AES-256-GCM (NIST SP 800-38D). Tenant and name are authenticated with each
- * (additional authenticated data), so a row that is copied to another tenant or name can't be decrypted there.
+ * (additional authenticated data), so a row that is copied to another tenant or name cannot be decrypted there.
  */
 export class SecretBox {
   // `#private`, so that printing or logging a box shows no key.

@@ -76,7 +76,7 @@ export class Secrets {
   }
 
   /**
-   * The value; undefined if the tenant has no such secret. Throws `SecretError` if it can't be decrypted, or if one of
+   * The value; undefined if the tenant has no such secret. Throws `SecretError` if it cannot be decrypted, or if one of
    * the destinations may not receive it.
    * @param destinations every origin and program that will receive the value
    */

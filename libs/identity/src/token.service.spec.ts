@@ -140,7 +140,7 @@ describe('tokens', () => {
     expect(await other.verify(secret)).toEqual(refusedAs('revoked', token));
   });
 
-  it("can't be revoked by another tenant", async () => {
+  it('cannot be revoked by another tenant', async () => {
     const { one } = await setUp();
     const { secret, token } = await issue(one);
     expect(await one.revoke('other', token.id, PLATFORM_ACTOR)).toBeUndefined();

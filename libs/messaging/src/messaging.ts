@@ -131,7 +131,7 @@ export interface RunConsumption extends Consumer {
  */
 export abstract class Messaging {
   abstract readonly driver: 'redis' | 'postgres';
-  /** Connect; rejects with a plain reason if the server can't be reached within `timeoutMs`. */
+  /** Connect; rejects with a plain reason if the server cannot be reached within `timeoutMs`. */
   abstract start(timeoutMs: number): Promise<void>;
   /** Put runs on the queue. Adding the same (runId, attempt) again while it waits is a no-op. Rejects fast (≤ 2 s) when the server is away. */
   abstract enqueueRuns(jobs: readonly RunJob[]): Promise<void>;

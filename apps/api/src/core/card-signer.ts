@@ -24,7 +24,7 @@ export class CardSigner {
   /** The keys that verify signatures. The signing keys are first. Several processes may sign with different keys. */
   readonly published: readonly PublishedKey[];
 
-  /** Throws an Error with a plain reason if a key can't be used. */
+  /** Throws an Error with a plain reason if a key cannot be used. */
   constructor(
     { cardSigningKey, pushSigningKey, previousCardSigningKeys }: Environment,
     private readonly publicUrl: PublicUrl,

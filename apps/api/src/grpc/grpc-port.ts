@@ -36,7 +36,7 @@ export class GrpcPort implements OnApplicationShutdown {
     readonly calls: CallHandler,
   ) {}
 
-  /** Listens, and resolves with the port. Undefined without GRPC_PORT. Rejects if the port can't be had. */
+  /** Listens, and resolves with the port. Undefined without GRPC_PORT. Rejects if the port cannot be bound. */
   async open(): Promise<number | undefined> {
     if (this.environment.grpcPort === undefined) return undefined;
     const { GrpcServer } = await import('./grpc-server.js');

@@ -81,7 +81,7 @@ export class GrpcServer {
     this.listener = createServer((socket) => this.take(socket));
   }
 
-  /** Listens, and resolves with the port. Rejects if it can't be had. */
+  /** Listens, and resolves with the port. Rejects if the port cannot be bound. */
   async open(): Promise<number> {
     const { host, grpcPort } = this.shared.environment;
     this.listener.listen(grpcPort, host);

@@ -23,7 +23,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const STATUS_OF: Partial<Record<ErrorKind, number>> = { 'agent-disabled': 409 };
 
 /**
- * Answers a request whose path the router can't read, so that it has no route.
+ * Answers a request whose path the router cannot read, so that it has no route.
  * @param sendError how errors look at the paths that begin as this one
  */
 export function refusePath(

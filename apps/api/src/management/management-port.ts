@@ -31,7 +31,7 @@ export class ManagementPort implements OnApplicationShutdown {
     private readonly logger: Logger,
   ) {}
 
-  /** Lets the server listen, and resolves with the URL. Undefined without a port. Rejects if the port can't be had. */
+  /** Lets the server listen, and resolves with the URL. Undefined without a port. Rejects if the port cannot be bound. */
   async open(server: Server): Promise<string | undefined> {
     const { managementPort, managementHost, keepAliveSeconds } = this.environment;
     if (managementPort === undefined) return undefined;

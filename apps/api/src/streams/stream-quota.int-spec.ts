@@ -218,7 +218,7 @@ describe('slots for streams', () => {
         'SELECT extract(epoch FROM now() - min(seen_at))::float8 AS s FROM stream_counts WHERE tenant_id = $1';
       return (await database.systemQuery<{ s: number }>({ text }, [tenant]))[0]!.s;
     };
-    // It can't be heard from any more.
+    // It cannot be heard from any more.
     dead.onApplicationShutdown();
     // On a slow machine a second may pass before the slot is asked for; then it says nothing.
     for (let young = false; !young;) {

@@ -67,7 +67,7 @@ export interface ProfileDeclaration extends Partial<
   codecs: readonly Codec[];
   /** Accepted values of `A2A-Version`, as `major.minor`. */
   versions: readonly string[];
-  /** The spellings of a version that are taken; patch numbers don't matter unless this says so. */
+  /** The spellings of a version that are taken; patch numbers do not matter unless this says so. */
   spellings?: readonly string[];
   rules?: Partial<OperationRules>;
 }
@@ -120,7 +120,7 @@ export const rulesFor = (profile: Profile, codec: Codec): OperationRules => ({
   ...codec.rules,
 });
 
-/** `1`, `1.0` and `1.0.3` are all version 1.0: patch numbers don't matter (A2A 1.0 §3.6). */
+/** `1`, `1.0` and `1.0.3` are all version 1.0: patch numbers do not matter (A2A 1.0 §3.6). */
 export function parseVersion(requested: string): string | undefined {
   const match = /^(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,9})?$/.exec(requested.trim());
   return match ? `${Number(match[1])}.${Number(match[2] ?? 0)}` : undefined;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { types } from 'node:util';
 import { DatabaseUnavailableError } from './database-unavailable-error.js';
 
-/** Codes of the socket, and Prisma's for a server that it can't reach, that hung up, or that has no connection left. */
+/** Codes of the socket, and Prisma's for a server that it cannot reach, that hung up, or that has no connection left. */
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -1,6 +1,6 @@
 import type { Inputs } from '../sql/statement.js';
 
-/** Identifies one try of a run. A writer whose attempt is not the task's current one can't append. */
+/** Identifies one try of a run. A writer whose attempt is not the task's current one cannot append. */
 export interface RunKey {
   tenantId: string;
   taskId: string;

@@ -23,7 +23,7 @@ export interface ContentRow {
 export const sizeOfEvent = (e: string): string => `coalesce(${e}.bytes, ${estimateOf(`${e}.payload`)})`;
 
 /**
- * SQL: whether an event `e` counts for the artifacts as of the event `head`. Statuses don't, and what was replaced
+ * SQL: whether an event `e` counts for the artifacts as of the event `head`. Statuses do not, and what was replaced
  * since does not. Only an event of an earlier release must be read to know.
  */
 const isContent = (e: string, head: string): string => `(${e}.artifact IS NULL OR ${e}.artifact <> 0

@@ -13,7 +13,7 @@ export const pendingText = (pending: readonly string[]): string =>
 /**
  * Resolves when the database has every migration that this build needs. The log says once that the process waits, for
  * which migrations, and what to do. Keeps the process alive for as long as it waits.
- * @param options.isAwayFine true: resolve at once while Postgres can't be asked; false: wait for it, too
+ * @param options.isAwayFine true: resolve at once while Postgres cannot be asked; false: wait for it, too
  * @param options.isLeaving whether the process shuts down: a Postgres that is away is then its own closed pool
  */
 export async function awaitMigrations(

@@ -51,7 +51,7 @@ export interface Migration {
   contractAfter?: string;
 }
 
-/** The migrations of a folder in the order in which they are applied. Throws if one can't be read as SQL. */
+/** The migrations of a folder in the order in which they are applied. Throws if one cannot be read as SQL. */
 export async function readMigrations(folder: string): Promise<Migration[]> {
   await loadModule();
   return migrationNames(folder).map((name) =>

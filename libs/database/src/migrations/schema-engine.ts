@@ -7,7 +7,7 @@ let engineGlue: Promise<EngineGlue> | undefined;
 /** Prisma's schema engine, without its native binary; one instance a process, for its JavaScript half has room for one. */
 export const loadSchemaEngine = (): Promise<EngineGlue> => (engineGlue ??= instantiateEngine());
 
-/** The WebAssembly half of the module is instantiated by hand: Node can't import it as the package does. */
+/** The WebAssembly half of the module is instantiated by hand: Node cannot import it as the package does. */
 async function instantiateEngine(): Promise<EngineGlue> {
   const glue = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineGlue;
   const folder = dirname(require.resolve('@prisma/schema-engine-wasm/schema_engine_bg'));

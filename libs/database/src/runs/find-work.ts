@@ -67,7 +67,7 @@ FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
 };
 
 /**
- * Finds the work of a sweep. Rejects when Postgres can't commit to the disk.
+ * Finds the work of a sweep. Rejects when Postgres cannot commit to the disk.
  * @param staleQueuedRunMs age at which a run on the queue counts as lost
  * @param orphanLeaseMs rest of a lease with which a run counts as lost if the session of its worker has ended
  */

@@ -260,7 +260,7 @@ export interface NewEvent {
 export interface AppendBatch {
   /**
    * Head of the log as the writer knows it; the batch is refused if the log has moved on. It makes a retry
-   * after a lost connection safe: the batch can't be written twice.
+   * after a lost connection safe: the batch cannot be written twice.
    */
   afterSequence: number;
   events: readonly NewEvent[];

@@ -85,9 +85,9 @@ export class OAuthConnections {
 
   /**
    * An access token. It must never be shown.
-   * @param refused the server has refused this one: it is replaced, and the sign-in is over if it can't be
+   * @param refused the server has refused this one: it is replaced, and the sign-in is over if it cannot be
    * @returns undefined: there is no sign-in
-   * @throws OAuthFailure if it has to be refreshed, and can't be for now
+   * @throws OAuthFailure if it has to be refreshed, and cannot be for now
    */
   async token(key: OAuthConnectionKey, refused?: string): Promise<string | undefined> {
     for (;;) {

@@ -1,8 +1,8 @@
 /**
  * A sign-in that fails. The message is for people.
  * - `refused`: the authorization server refuses the grant or the client. A retry fails, too.
- * - `unusable`: its answers, or its addresses, can't be used.
- * - `unreached`: it can't be reached for now.
+ * - `unusable`: its answers, or its addresses, cannot be used.
+ * - `unreached`: it cannot be reached for now.
  */
 export class OAuthFailure extends Error {
   override readonly name = 'OAuthFailure';

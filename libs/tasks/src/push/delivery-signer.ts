@@ -66,7 +66,7 @@ export class DeliverySigner {
   readonly #key: SigningKey | undefined;
   private readonly issuer: string;
 
-  /** Throws an Error with a plain reason if the key can't be used. */
+  /** Throws an Error with a plain reason if the key cannot be used. */
   constructor(
     @Inject(Environment)
     environment: Pick<Environment, 'pushSigningKey' | 'cardSigningKey' | 'publicUrl'>,

@@ -113,7 +113,7 @@ export class TaskWatch {
   /**
    * Every event after the cursor, in order, each once, as many at a time as have come. The reader takes the events out of each array
    * before it asks for the next one. Returns after the event that ends the turn, or when the watch has ended. While Postgres is away
-   * the reader waits. Rejects when the log can't be read for another reason, and with `LogDeletedError` when it is no longer there.
+   * the reader waits. Rejects when the log cannot be read for another reason, and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: continue over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent[]> {

@@ -5,7 +5,7 @@ import { ActiveRuns } from './active-runs.js';
 
 const KEY: RunKey = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 1 };
 
-/** The runs of a worker whose task is in this state, or can't be read. */
+/** The runs of a worker whose task is in this state, or cannot be read. */
 function runs(state: TaskState | Error): ActiveRuns {
   const get = () =>
     state instanceof Error ? Promise.reject(state) : Promise.resolve({ task: { status: { state } } });

@@ -44,7 +44,7 @@ export class PostgresListener {
     return this.session !== undefined;
   }
 
-  /** Resolves when it listens; rejects if the server can't be reached. */
+  /** Resolves when it listens; rejects if the server cannot be reached. */
   async start(): Promise<void> {
     this.session = await this.listen();
     void this.keepListening(this.session);

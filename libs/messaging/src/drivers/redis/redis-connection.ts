@@ -66,7 +66,7 @@ export class RedisConnection {
     return this.client.status === 'ready';
   }
 
-  /** Rejects with a plain reason if the server can't be reached in time; continues to try all the same. */
+  /** Rejects with a plain reason if the server cannot be reached in time; continues to try all the same. */
   async connect(timeoutMs: number): Promise<void> {
     const ready = new Promise<void>((resolve) => this.client.once('ready', resolve));
     this.client.connect().catch((error: unknown) => (this.lastError = error));

@@ -62,7 +62,7 @@ export class RedisMessaging extends Messaging {
   private hasDropped = false;
 
   /**
-   * @param url as in docs/operating/redis.md. Throws if a file that it names can't be read
+   * @param url as in docs/operating/redis.md. Throws if a file that it names cannot be read
    * @param namespace prefix of every key and channel
    */
   constructor(url: string, log: MessagingLog, namespace = 'baton') {

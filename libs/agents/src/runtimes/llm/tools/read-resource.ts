@@ -4,7 +4,7 @@ import type { AgentTool, ReadResource } from './tool-sources.js';
 
 /**
  * The tool with which the model reads a resource that a result has linked. It reads no other one, and only at the server that has linked
- * it: the model can't choose an address.
+ * it: the model cannot choose an address.
  */
 export const readResourceTool = (conversation: Conversation, read: ReadResource): AgentTool => ({
   name: READ_RESOURCE,

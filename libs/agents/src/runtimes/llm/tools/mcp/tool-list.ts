@@ -35,7 +35,7 @@ export interface LeftOutTool {
 }
 
 /**
- * The tools of a server, as its pages are read. A tool that can't be used is left out alone. `allow` of the definition counts first:
+ * The tools of a server, as its pages are read. A tool that cannot be used is left out alone. `allow` of the definition counts first:
  * other tools are not looked at.
  */
 export class ToolList {

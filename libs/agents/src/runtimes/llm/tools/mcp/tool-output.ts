@@ -16,7 +16,7 @@ import type { ToolFile, ToolResult } from '../tool-sources.js';
 export const MAX_BLOCKS = 200;
 /** Maximum characters of a result that are kept, for the model to read on. */
 const MAX_KEPT = 1_000_000;
-/** Maximum characters of JSON that are shown of an item that can't be read. */
+/** Maximum characters of JSON that are shown of an item that cannot be read. */
 const MAX_ODD = 500;
 
 interface OutputOptions {
