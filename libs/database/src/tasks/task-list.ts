@@ -35,7 +35,7 @@ const isAtWork = (state: TaskState): boolean =>
 const WORKING = TaskState.TASK_STATE_WORKING;
 
 /**
- * Tasks at work are in the index of their tenant only, all others in every index of lists (ADR 0027). Postgres uses these
+ * Tasks at work are in the index of their tenant only, all others in every index of lists (ADR 0026). Postgres uses these
  * indexes when a query says their condition word by word. OFFSET keeps it from reading all tasks of an agent for the few
  * that are at work.
  */
