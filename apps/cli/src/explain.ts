@@ -56,13 +56,14 @@ const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
   },
 ];
 
-/** What went wrong and what to do about it, in one plain sentence: never a stack. And what the command ends with. */
+/** An error for the operator. */
 export interface Explained {
-  /** Empty: the exit code says it all. */
+  /** The fault and its remedy in one plain sentence, never a stack. Empty: the exit code is the whole answer. */
   sentence: string;
   exitCode: number;
 }
 
+/** The sentence and the exit code for any error of a command. */
 export function explain(error: unknown): Explained {
   if (error instanceof OfTaskError) return ofTask(error.taskId, explain(error.cause));
   return { sentence: sentenceOf(error), exitCode: exitCodeOf(error) };
@@ -96,7 +97,8 @@ export function knownFault(error: unknown): string | undefined {
   return REMEDIES.find((remedy) => codes.some((code) => remedy.codes.includes(String(code))))?.sentence;
 }
 
-const KINDS: Partial<Record<string, number>> = {
+/** Exit codes by the kind of a ProtocolError. Others end with `EXIT.failed`. */
+const EXIT_OF_KIND: Partial<Record<string, number>> = {
   'invalid-params': EXIT.usage,
   'not-found': EXIT.notFound,
   'task-not-found': EXIT.notFound,
@@ -105,7 +107,7 @@ const KINDS: Partial<Record<string, number>> = {
 
 function exitCodeOf(error: unknown): number {
   if (error instanceof OperatorError) return error.options.exitCode ?? EXIT.failed;
-  if (error instanceof ProtocolError) return KINDS[error.kind] ?? EXIT.failed;
+  if (error instanceof ProtocolError) return EXIT_OF_KIND[error.kind] ?? EXIT.failed;
   if (chain(error).some(({ name }) => name.endsWith('TaskNotFoundError'))) return EXIT.notFound;
   return isTransient(error) ? EXIT.unreachable : EXIT.failed;
 }

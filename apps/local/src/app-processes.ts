@@ -190,6 +190,10 @@ function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {
   return { exited, stop, kill: () => void child.kill('SIGKILL') };
 }
 
+/**
+ * Resolves when the process answers at its ready URL. Rejects with a StartError with the end of its log if it has ended, or makes no
+ * progress: it is killed then.
+ */
 export async function waitUntilReady(
   running: RunningProcess,
   { app, readyUrl, logFile }: Pick<AppCommand, 'app' | 'logFile'> & { readyUrl: () => string | undefined },

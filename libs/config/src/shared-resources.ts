@@ -86,7 +86,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     share: 'No work of tenants runs there, except unpacking messages of gRPC with a token.',
     exceeded: 'Work waits. Names of tenants are looked up elsewhere: see DNS.',
     metrics: [],
-    tests: ['test/e2e/silent-names.nightly-spec.ts', 'apps/api/src/grpc/open-public-calls.spec.ts'],
+    tests: ['test/e2e/silent-names.nightly-spec.ts', 'apps/api/src/grpc/public-calls.spec.ts'],
   },
   {
     name: 'compute threads',
@@ -165,8 +165,8 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: ['grpcStreamsPerConnection'],
     limits: [],
     constants: {
-      MAX_OF_ADDRESS: 'apps/api/src/grpc/open-public-calls.ts',
-      MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
+      MAX_OF_ADDRESS: 'apps/api/src/grpc/public-calls.ts',
+      MAX_OPEN: 'apps/api/src/grpc/public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
       CALLS_A_READ: 'apps/api/src/grpc/grpc-sessions.ts',
       PENDING_OF_ADDRESS: 'apps/api/src/grpc/pending-calls.ts',
@@ -186,7 +186,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. The call that waits longest for its message is refused. A connection that resets more calls is closed. One that brings more bytes is not read for a while.',
     metrics: ['baton_limit_exceeded_total'],
     tests: [
-      'apps/api/src/grpc/open-public-calls.spec.ts',
+      'apps/api/src/grpc/public-calls.spec.ts',
       'apps/api/src/grpc/grpc-port.spec.ts',
       'apps/api/src/grpc/grpc-sessions.spec.ts',
       'apps/api/src/grpc/pending-calls.spec.ts',
@@ -305,7 +305,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
       TURN_MS: 'libs/outbound/src/answer-turns.ts',
       TENANT_TIME_SHARE: 'libs/outbound/src/answer-turns.ts',
-      LARGE_WRITES_SHARE: 'libs/database/src/runs/large-writes.ts',
+      LARGE_WRITES_SHARE: 'libs/database/src/runs/large-write-shares.ts',
     },
     share:
       'Answers of models, tools, remote agents and receivers to a tenant take {TENANT_TIME_SHARE} of the time. ' +
@@ -320,7 +320,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'libs/tasks/src/runs/fair-starts.spec.ts',
       'libs/outbound/src/answer-turns.spec.ts',
       'libs/outbound/src/outbound.spec.ts',
-      'libs/database/src/runs/large-writes.spec.ts',
+      'libs/database/src/runs/large-write-shares.spec.ts',
     ],
   },
   {

@@ -10,7 +10,7 @@ import type { RunSlots, RunSource } from './run-slots.js';
  * The job of a run whose worker died before the claim is delivered again within eight seconds. The job of a claimed run is
  * not needed again: the sweeper enqueues the run when its lease has expired.
  */
-export const RUNS: Pace = { lockDuration: 2_000, stalledInterval: 3_000, drainDelay: 8 };
+export const RUN_PACE: Pace = { lockDuration: 2_000, stalledInterval: 3_000, drainDelay: 8 };
 
 /** Maximum number of runs that share a job. More would bind more runs to the worker that happens to take the job. */
 const MAX_SHARED = 8;
@@ -30,7 +30,7 @@ interface NewJob {
  */
 export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   constructor(driver: QueueDriver<B, C>, log: QuietLog) {
-    super(driver, log, RUNS);
+    super(driver, log, RUN_PACE);
   }
 
   enqueue(runs: readonly RunJob[]): Promise<void> {

@@ -10,7 +10,7 @@ import {
   status as Status,
 } from '@grpc/grpc-js';
 import { methodOf } from '../../../apps/api/src/grpc/grpc-services.js';
-import { decodeMessage, encodeMessage, messageOf } from '../../../apps/api/src/grpc/protobuf.js';
+import { decodeMessage, encodeMessage, messageTypeOf } from '../../../apps/api/src/grpc/protobuf.js';
 
 /** The service of A2A 1.0. */
 export const V1_0_SERVICE = 'lf.a2a.v1.A2AService';
@@ -123,6 +123,6 @@ function metadataOf(entries: Record<string, string> = {}): Metadata {
 
 function endOf({ code, details, metadata }: Pick<ServiceError, 'code' | 'details' | 'metadata'>): GrpcEnd {
   const [bytes] = metadata.get('grpc-status-details-bin');
-  const status = bytes instanceof Buffer ? decodeMessage(messageOf('google.rpc.Status'), bytes) : {};
+  const status = bytes instanceof Buffer ? decodeMessage(messageTypeOf('google.rpc.Status'), bytes) : {};
   return { status: Status[code], message: details, details: (status.details ?? []) as Json[], metadata };
 }

@@ -21,7 +21,7 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 
 /**
  * The link that `npm start` prints: its code is exchanged once for the token of the tenant `demo`. `npm start` sends it once,
- * over the channel to its child, and this process alone keeps it: after a restart it is void. Every other server has none.
+ * over the channel to its child. Only the memory of this process has the link, so a restart ends it. Without `npm start` there is none.
  */
 @Injectable()
 export class SignInLink {

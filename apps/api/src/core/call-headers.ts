@@ -15,7 +15,7 @@ const VISIBLE = /^[!-~]{1,255}$/;
 
 /** `A2A-Version`: the header, or else the query parameter of that name (A2A 1.0 §3.6.1). */
 export function requestedVersion(request: CallRequest): string | undefined {
-  const header = one(request, 'a2a-version');
+  const header = headerOf(request, 'a2a-version');
   if (header !== undefined) return header;
   const query = request.query as Record<string, unknown> | null;
   const parameter = query?.['A2A-Version'];
@@ -24,7 +24,7 @@ export function requestedVersion(request: CallRequest): string | undefined {
 
 /** `Last-Event-ID`: the sequence after which a stream continues. Throws `invalid-params` for anything else. */
 export function lastEventId(request: CallRequest): number | undefined {
-  const header = one(request, 'last-event-id')?.trim();
+  const header = headerOf(request, 'last-event-id')?.trim();
   if (header === undefined || header === '') return undefined;
   if (/^\d{1,15}$/.test(header)) return Number(header);
   throw ProtocolError.invalidParams('Last-Event-ID', 'must be the id of an event of this task: 0, 1, 2 …');
@@ -35,7 +35,7 @@ export function lastEventId(request: CallRequest): number | undefined {
  * has it. Throws `invalid-params` for anything else, two keys included.
  */
 export function idempotencyKey(request: CallRequest): string | undefined {
-  const header = one(request, 'idempotency-key')?.trim();
+  const header = headerOf(request, 'idempotency-key')?.trim();
   if (header === undefined) return undefined;
   const quoted = QUOTED.exec(header)?.[1]?.replace(/\\(.)/g, '$1');
   const key = quoted ?? (header.startsWith('"') ? '' : header);
@@ -58,7 +58,7 @@ interface WantedLabel {
  * who may not write agents, whether there is such a version or not.
  */
 export function wantedLabel(request: CallRequest, scopes: readonly Scope[]): WantedLabel | undefined {
-  const header = one(request, 'baton-agent-label')?.trim();
+  const header = headerOf(request, 'baton-agent-label')?.trim();
   if (header === undefined || header === '') return undefined;
   requireScope(['agents:write'], scopes);
   if (header === 'stable') return { label: header };
@@ -94,12 +94,12 @@ export function missingLabel(
 
 /** The W3C trace context of the caller, if it is well formed. @param otherwise where no header says it */
 export function traceparent(request: CallRequest, otherwise?: string): string | undefined {
-  const header = one(request, 'traceparent') ?? otherwise;
+  const header = headerOf(request, 'traceparent') ?? otherwise;
   return header !== undefined && isTraceparent(header) ? header : undefined;
 }
 
 /** The value of a header. Node joins the values of a repeated header with commas; of an array, the first value counts. */
-function one(request: CallRequest, name: string): string | undefined {
+function headerOf(request: CallRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value[0] : value;
 }

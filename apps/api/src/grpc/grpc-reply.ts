@@ -3,7 +3,7 @@ import { Metadata, type ServerInterceptingCall, status as Status } from '@grpc/g
 import { EventEmitter } from 'node:events';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { type AnswerChannel, type CallReply, logContextOf } from '../http/requests.js';
-import { encodeMessage, messageOf } from './protobuf.js';
+import { encodeMessage, messageTypeOf } from './protobuf.js';
 import { GrpcRequest } from './grpc-request.js';
 
 /** Clients of gRPC take about 8 KiB of headers and trailers. */
@@ -150,7 +150,7 @@ const visible = (text: string): string => text.replace(/[^ -~]/g, ' ');
 
 /** `google.rpc.Status` with ErrorInfo, and BadRequest and RetryInfo where they apply (A2A 1.0 §10.6). */
 function detailsOf(failure: ProtocolError, code: number, message: string): Buffer {
-  const status = messageOf('google.rpc.Status');
+  const status = messageTypeOf('google.rpc.Status');
   const [info, ...others] = encodeRpcError(failure).data as JsonDetail[];
   const some = others.map(({ fieldViolations, ...detail }) => ({
     ...detail,

@@ -15,7 +15,7 @@ import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type SharedServices } from './grpc-handler.js';
 import { encodingOf, limitMessages, onReceivedBytes } from './message-limit.js';
-import { OpenPublicCalls } from './open-public-calls.js';
+import { PublicCalls } from './public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
 import { GrpcSessions } from './grpc-sessions.js';
 import { GrpcReflection } from './grpc-reflection.js';
@@ -46,7 +46,7 @@ const SERVICES: readonly string[] = [...new Set(GRPC_METHODS.map(({ service }) =
 /** The gRPC port of an API process. */
 export class GrpcServer {
   private readonly handler: GrpcHandler;
-  private readonly openCalls: OpenPublicCalls;
+  private readonly publicCalls: PublicCalls;
   private readonly isProxy: (address: string) => boolean;
   private readonly health = new GrpcHealth(SERVICES);
   private readonly server: Server;
@@ -63,7 +63,7 @@ export class GrpcServer {
   constructor(private readonly shared: SharedServices) {
     const { environment, logger } = shared;
     this.handler = new GrpcHandler(shared);
-    this.openCalls = new OpenPublicCalls(shared.unauthenticated, environment, logger);
+    this.publicCalls = new PublicCalls(shared.unauthenticated, environment, logger);
     this.isProxy = inNetworks(environment.trustedProxies);
     this.server = new Server(this.options());
     this.addServices();
@@ -170,7 +170,7 @@ export class GrpcServer {
       isProxy: this.isProxy,
       secure: this.secure,
     };
-    if (!SERVICES.includes(path.split('/')[1] ?? '')) return this.openCalls.intercept(origin, call);
+    if (!SERVICES.includes(path.split('/')[1] ?? '')) return this.publicCalls.intercept(origin, call);
     let exchange: GrpcExchange | undefined;
     const intercepted = new ServerInterceptingCall(call, {
       start: (next) =>

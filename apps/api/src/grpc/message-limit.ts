@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 
 /**
  * Private members of a call in grpc-js. It has one limit of messages for a whole server, and tells interceptors neither the
- * encoding nor the size before it has the whole message. `open-public-calls.spec.ts` fails if a new version has other members.
+ * encoding nor the size before it has the whole message. `public-calls.spec.ts` fails if a new version has other members.
  */
 interface ReceivingCall {
   maxReceiveMessageSize: number;

@@ -2,13 +2,13 @@ import { GRPC_METHODS, Part, ProtocolError, Task, V1_0_CODEC } from '@baton/a2a'
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
 import { sampleTask } from '../../../../test/support/api/samples.js';
-import { decodeMessage, encodeMessage, messageOf } from './protobuf.js';
+import { decodeMessage, encodeMessage, messageTypeOf } from './protobuf.js';
 
-const SEND = messageOf('lf.a2a.v1.SendMessageRequest');
-const TASK = messageOf('lf.a2a.v1.Task');
+const SEND = messageTypeOf('lf.a2a.v1.SendMessageRequest');
+const TASK = messageTypeOf('lf.a2a.v1.Task');
 
-const SEND_0_3 = messageOf('a2a.v1.SendMessageRequest');
-const TASK_0_3 = messageOf('a2a.v1.Task');
+const SEND_0_3 = messageTypeOf('a2a.v1.SendMessageRequest');
+const TASK_0_3 = messageTypeOf('a2a.v1.Task');
 const SEND_RPC_0_3 = GRPC_METHODS.find(
   ({ service, rpc }) => service === 'a2a.v1.A2AService' && rpc === 'SendMessage',
 )!;

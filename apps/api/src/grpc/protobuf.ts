@@ -33,15 +33,15 @@ const MAX_DEPTH = MAX_JSON_DEPTH * 3;
 /** Every file, each before those that import it. */
 export const protoFiles = (): readonly FileDescriptorProto[] => FILES.file;
 
-/** The service of that full name. Throws if there is none, which is a bug. */
+/** The type of the service of that full name. Throws an Error if there is none, which is a bug. */
 export function serviceOf(name: string): DescService {
   const service = REGISTRY.getService(name);
   if (!service) throw new Error(`no service ${name} in descriptors.ts`);
   return service;
 }
 
-/** The message of that full name. Throws if there is none, which is a bug. */
-export function messageOf(name: string): DescMessage {
+/** The type of the message of that full name. Throws an Error if there is none, which is a bug. */
+export function messageTypeOf(name: string): DescMessage {
   const message = REGISTRY.getMessage(name);
   if (!message) throw new Error(`no message ${name} in descriptors.ts`);
   return message;

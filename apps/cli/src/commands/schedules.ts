@@ -82,7 +82,7 @@ function addCreateCommand(command: Command, cli: Cli): void {
 }
 
 /** A schedule is named by its name or its id. */
-const of = (name: string) => ({ path: { id: name } });
+const pathOf = (name: string) => ({ path: { id: name } });
 
 async function list(cli: Cli, options: ServerOptions): Promise<void> {
   const api = tenantApi(cli, options);
@@ -133,7 +133,7 @@ function parseMessage(text: string): object {
 }
 
 async function show(cli: Cli, name: string, options: ServerOptions): Promise<void> {
-  const found = await answerOf(tenantApi(cli, options).GET('/v1/schedules/{id}', { params: of(name) }));
+  const found = await answerOf(tenantApi(cli, options).GET('/v1/schedules/{id}', { params: pathOf(name) }));
   if (options.json) return void printValue(cli.terminal, found);
   const { last_outcome: last, last_task: task, fired, max_count: maxCount, passed } = found;
   const lines = [
@@ -155,20 +155,22 @@ async function show(cli: Cli, name: string, options: ServerOptions): Promise<voi
 
 async function setPaused(cli: Cli, name: string, paused: boolean, options: ServerOptions): Promise<void> {
   const changed = await answerOf(
-    tenantApi(cli, options).PATCH('/v1/schedules/{id}', { params: of(name), body: { paused } }),
+    tenantApi(cli, options).PATCH('/v1/schedules/{id}', { params: pathOf(name), body: { paused } }),
   );
   if (options.json) printValue(cli.terminal, changed);
   else cli.terminal.out(`Schedule ${changed.name} is ${paused ? 'paused' : `resumed; ${nextOf(changed)}`}.`);
 }
 
 async function runNow(cli: Cli, name: string, options: ServerOptions): Promise<void> {
-  const made = await answerOf(tenantApi(cli, options).POST('/v1/schedules/{id}/run', { params: of(name) }));
+  const made = await answerOf(
+    tenantApi(cli, options).POST('/v1/schedules/{id}/run', { params: pathOf(name) }),
+  );
   if (options.json) printValue(cli.terminal, made);
   else cli.terminal.out(`Schedule ${name} has created task ${made.task_id}.`);
 }
 
 async function remove(cli: Cli, name: string, options: ServerOptions): Promise<void> {
-  await answerOf(tenantApi(cli, options).DELETE('/v1/schedules/{id}', { params: of(name) }));
+  await answerOf(tenantApi(cli, options).DELETE('/v1/schedules/{id}', { params: pathOf(name) }));
   if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Schedule ${name} is removed.`);
 }

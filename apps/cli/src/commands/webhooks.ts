@@ -88,7 +88,7 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   );
 }
 
-const of = (id: string) => ({ path: { id } });
+const pathOf = (id: string) => ({ path: { id } });
 
 async function list(cli: Cli, options: ServerOptions): Promise<void> {
   const api = tenantApi(cli, options);
@@ -109,7 +109,7 @@ async function create(cli: Cli, receiver: string, options: ChangeOptions): Promi
 }
 
 async function show(cli: Cli, id: string, options: ServerOptions): Promise<void> {
-  const found = await answerOf(tenantApi(cli, options).GET('/v1/webhooks/{id}', { params: of(id) }));
+  const found = await answerOf(tenantApi(cli, options).GET('/v1/webhooks/{id}', { params: pathOf(id) }));
   if (options.json) return void printValue(cli.terminal, found);
   const lines = [
     ['id', found.id],
@@ -139,7 +139,7 @@ async function change(
   options: ServerOptions,
 ): Promise<void> {
   const changed = await answerOf(
-    tenantApi(cli, options).PATCH('/v1/webhooks/{id}', { params: of(id), body: patch }),
+    tenantApi(cli, options).PATCH('/v1/webhooks/{id}', { params: pathOf(id), body: patch }),
   );
   if (options.json) printValue(cli.terminal, changed);
   else cli.terminal.out(`Webhook ${changed.id} ${done}.`);
@@ -154,14 +154,16 @@ async function rotate(
   if (!(hours >= 0)) throw new UsageError('--overlap-hours: give a number of hours, such as 24.');
   const body = { overlap_seconds: Math.round(hours * 3600) };
   const made = await answerOf(
-    tenantApi(cli, options).POST('/v1/webhooks/{id}/rotate', { params: of(id), body }),
+    tenantApi(cli, options).POST('/v1/webhooks/{id}/rotate', { params: pathOf(id), body }),
   );
   if (options.json) return void printValue(cli.terminal, made);
   cli.terminal.out(`The new secret of webhook ${made.id}, which is never shown again:\n${made.secret}`);
 }
 
 async function test(cli: Cli, id: string, options: ServerOptions): Promise<void> {
-  const outcome = await answerOf(tenantApi(cli, options).POST('/v1/webhooks/{id}/test', { params: of(id) }));
+  const outcome = await answerOf(
+    tenantApi(cli, options).POST('/v1/webhooks/{id}/test', { params: pathOf(id) }),
+  );
   const { delivered, status, error, duration_ms: ms } = outcome;
   if (options.json) printValue(cli.terminal, outcome);
   else if (delivered) cli.terminal.out(`The receiver has answered HTTP ${String(status)} after ${ms} ms.`);
@@ -175,7 +177,7 @@ async function deliveries(cli: Cli, id: string, options: DeliveriesOptions): Pro
   const all = await listAll(
     (query) =>
       api.GET('/v1/webhooks/{id}/deliveries', {
-        params: { ...of(id), query: { ...query, task: options.task } },
+        params: { ...pathOf(id), query: { ...query, task: options.task } },
       }),
     (page) => page.deliveries,
     max,
@@ -189,7 +191,7 @@ async function deliveries(cli: Cli, id: string, options: DeliveriesOptions): Pro
 }
 
 async function redeliver(cli: Cli, id: string, options: ServerOptions & { task?: string }): Promise<void> {
-  const params = { ...of(id), query: { task: options.task } };
+  const params = { ...pathOf(id), query: { task: options.task } };
   const { tasks } = await answerOf(tenantApi(cli, options).POST('/v1/webhooks/{id}/redeliver', { params }));
   if (options.json) return void printValue(cli.terminal, { tasks });
   if (tasks.length === 0) cli.terminal.out('There is nothing to deliver again, or a request is under way.');
@@ -197,7 +199,7 @@ async function redeliver(cli: Cli, id: string, options: ServerOptions & { task?:
 }
 
 async function remove(cli: Cli, id: string, options: ServerOptions): Promise<void> {
-  await answerOf(tenantApi(cli, options).DELETE('/v1/webhooks/{id}', { params: of(id) }));
+  await answerOf(tenantApi(cli, options).DELETE('/v1/webhooks/{id}', { params: pathOf(id) }));
   if (options.json) printValue(cli.terminal, { id, removed: true });
   else cli.terminal.out(`Webhook ${id} is removed.`);
 }

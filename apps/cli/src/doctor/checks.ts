@@ -24,13 +24,16 @@ const MIN_POSTGRES = 14;
 const MAX_POSTGRES = 18;
 const MIN_REDIS = '6.2';
 
+/** A check that has found no problem. */
 export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found });
+/** Baton works, but something should be changed. @param remedy what to do */
 export const warning = (name: string, found: string, remedy: string): Check => ({
   name,
   status: 'warning',
   found,
   remedy,
 });
+/** Baton does not work. @param remedy what to do */
 export const fault = (name: string, found: string, remedy: string): Check => ({
   name,
   status: 'fault',

@@ -1,21 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NumberedEvent } from '../call/agent-client.js';
 
-/** Between two questions, in ms. Events of a fast stream come together meanwhile, and one question serves them all. */
+/** Pause between two requests for times, in ms. One request then serves all events of a fast stream that came meanwhile. */
 const PAUSE_MS = 100;
-/** After a question without an answer, in ms. */
+/** Pause after a request that has failed, in ms. */
 const RETRY_MS = 1_000;
 
-/** Reads times of the next events after a sequence. Undefined: the server knows none. */
+/** Reads the times of the next events after a sequence, by their sequence. Undefined: the server stores no times. */
 type ReadTimes = (after: number) => Promise<ReadonlyMap<number, Date> | undefined>;
 
 /**
- * When the events of one task were stored. A log never ends for want of a time: a question that fails leaves its
- * events without one.
+ * The times when the events of one task were stored. If a request for times fails, its events are shown without a time, and the log goes
+ * on.
  */
 export class EventTimes {
   private known: ReadonlyMap<number, Date> | undefined = new Map();
-  /** No question before this time, in ms since 1970. */
+  /** No request before this time, in ms since 1970. */
   private askAt = 0;
   private hasFailed = false;
 
@@ -27,7 +27,7 @@ export class EventTimes {
     },
   ) {}
 
-  /** Undefined: not known. */
+  /** The time when the event was stored. Undefined: unknown. */
   async of({ sequence = 0 }: NumberedEvent): Promise<Date | undefined> {
     if (this.known?.has(sequence) === false) await this.ask(sequence - 1);
     return this.known?.get(sequence);
@@ -41,7 +41,7 @@ export class EventTimes {
       this.known = await this.read(after);
       this.hasFailed = false;
     } catch {
-      // The stream of the log itself tells of a server that is away or refuses.
+      // The stream of events reports a server that is away or refuses.
       this.hasFailed = true;
     }
     this.askAt = this.clock.now() + (this.hasFailed ? RETRY_MS : PAUSE_MS);

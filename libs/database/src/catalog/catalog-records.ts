@@ -31,13 +31,16 @@ export interface SecretKey {
   name: string;
 }
 
-/**
- * Secrets that no tenant has named: those of a push config, and those of a webhook. Names that tenants give have no spaces.
- * A rotation of the master key finds the row by this name.
- */
+// Names of secrets that Baton stores, and no tenant has named. Names that tenants give have no spaces. A rotation of the master key
+// finds the row by this name.
+
+/** The secrets of a push config. */
 export const pushSecretName = (taskId: string, configId: string): string => `push ${taskId} ${configId}`;
+/** The secrets of a webhook. */
 export const webhookSecretName = (id: string): string => `webhook ${id}`;
+/** The tokens of a sign-in at a server. */
 export const connectionSecretName = (id: string): string => `connection ${id}`;
+/** The secret of the client that Baton is at an authorization server. */
 export const oauthClientSecretName = (issuer: string): string => `oauth-client ${issuer}`;
 
 /** An agent of a tenant's catalog in its present version. */

@@ -29,7 +29,7 @@ interface SlotUsageRow {
 }
 
 /**
- * $1 how old the last heartbeat of a live worker may be, in ms $2 the tenant after which to begin $3 most tenants.
+ * $1 how old the last heartbeat of a live worker may be, in ms $2 the tenant after which to begin $3 maximum number of tenants.
  * Steps from tenant to tenant through the index of waiting runs, so its cost does not depend on the number of runs.
  */
 export const READ_SLOT_USAGE: Statement = {
@@ -111,7 +111,8 @@ SELECT tenant_id, task_id, run_id, attempt, may_use_reserved FROM dispatched ORD
 
 /** Maximum number of tenants of one read. The next read continues after them. */
 const MAX_TENANTS = 256;
-const FIRST = '00000000-0000-0000-0000-000000000000';
+/** A tenant id before all others. */
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** How many dispatch slots are taken at one moment. */
 export interface SlotUsage {
@@ -149,18 +150,19 @@ export interface Grant {
 /** Decides which runs may be on the queue. The queue only delivers. */
 @Injectable()
 export class DispatchStore {
-  private next = FIRST;
+  /** The next read begins after this tenant. */
+  private afterTenant = BEFORE_ALL;
 
   constructor(private readonly database: Database) {}
 
   /** @param liveMs how old the last heartbeat of a live worker may be, in ms */
   async readSlotUsage(liveMs: number): Promise<SlotUsage> {
-    const values = [liveMs, this.next, MAX_TENANTS];
+    const values = [liveMs, this.afterTenant, MAX_TENANTS];
     const [row] = await this.database.systemQuery<SlotUsageRow>(READ_SLOT_USAGE, values);
     const waiting = row?.waiting ?? [];
     // The next read continues after these tenants.
-    const partial = waiting.length === MAX_TENANTS || this.next !== FIRST;
-    this.next = (waiting.length === MAX_TENANTS && waiting.at(-1)) || FIRST;
+    const partial = waiting.length === MAX_TENANTS || this.afterTenant !== BEFORE_ALL;
+    this.afterTenant = (waiting.length === MAX_TENANTS && waiting.at(-1)) || BEFORE_ALL;
     if (partial && waiting.length === 0) return this.readSlotUsage(liveMs);
     return {
       workerSlots: row?.slots ?? 0,

@@ -54,7 +54,7 @@ export interface QueueState {
 /** A waiting run is in backoff as long as it is not due. */
 const CLASS_OF_WAITING = `CASE WHEN not_before > clock_timestamp() THEN 'backoff' ELSE 'waiting' END`;
 const COLUMNS = 'tenant_id, task_id, created_at';
-const some = (runClass: string, condition: string): string =>
+const countableRuns = (runClass: string, condition: string): string =>
   `(SELECT ${runClass} AS class, ${COLUMNS} FROM runs WHERE ${condition} LIMIT ${MAX_COUNTED + 1})`;
 
 /**
@@ -73,13 +73,13 @@ const SEEN = `RECURSIVE heads AS (
   SELECT class, ${COLUMNS}, true AS is_head FROM heads
   UNION ALL
   SELECT class, ${COLUMNS}, false FROM (
-    ${some(CLASS_OF_WAITING, WAITING)}
+    ${countableRuns(CLASS_OF_WAITING, WAITING)}
     UNION ALL
-    ${some(`'queued'`, `state = 'queued' AND enqueued_at IS NOT NULL`)}
+    ${countableRuns(`'queued'`, `state = 'queued' AND enqueued_at IS NOT NULL`)}
     UNION ALL
-    ${some(`'running'`, `state = 'running'`)}
+    ${countableRuns(`'running'`, `state = 'running'`)}
     UNION ALL
-    ${some(`'suspended'`, `state = 'suspended'`)}
+    ${countableRuns(`'suspended'`, `state = 'suspended'`)}
   ) counted
 )`;
 

@@ -139,5 +139,6 @@ export const hasGivenWay = (error: unknown): boolean => GAVE_WAY.has((error as {
 export const describe = ({ pid, name, state, seconds: age }: OtherSession): string =>
   `pid ${pid} (${[name, state, age !== null && `for ${seconds(age * 1000)}`].filter(Boolean).join(', ')})`;
 
+/** A duration for people, in seconds: `0.25 s`, `34 s`. */
 export const seconds = (ms: number): string =>
   ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : `${Math.round(ms / 1000)} s`;

@@ -30,7 +30,7 @@ export interface DeadPushPage {
   limit: number;
   /** The last one of the page before. */
   after?: Pick<DeadPush, 'failingSince' | 'taskId' | 'configId'> | undefined;
-  /** Only of these tasks; unset = whosever they are. */
+  /** Only of these tasks; unset = those of every owner. */
   own?: OwnTasks | undefined;
   /** Only of these agents. */
   agentIds?: readonly string[] | undefined;

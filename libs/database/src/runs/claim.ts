@@ -3,7 +3,7 @@ import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
-import { leaseEnd } from '../dispatch/lease-end.js';
+import { leaseExpiry } from '../dispatch/lease-expiry.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { INLINE_BYTES, type NewStatus, statusNow } from '../tasks/task-row.js';
@@ -81,7 +81,7 @@ WITH held AS (
   ) t
 ), run AS (
   UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = held.worker_id,
-    lease_expires_at = ${leaseEnd('held.lease_ms')}, history = ${afterClaim('held.worker_id')}
+    lease_expires_at = ${leaseExpiry('held.lease_ms')}, history = ${afterClaim('held.worker_id')}
   FROM held
   WHERE r.tenant_id = ${keyOfTenant('held.tenant_id')} AND r.id = held.run_id
     AND CASE r.state WHEN 'queued' THEN r.enqueued_at IS NOT NULL

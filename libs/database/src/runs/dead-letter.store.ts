@@ -33,7 +33,7 @@ const COLUMNS = `d.tenant_id, d.run_id, d.task_id, d.agent_id, d.reason, d.attem
 interface WantedLetters extends LetterPage {
   /** Null = of all tenants. */
   tenantId: string | null;
-  /** Only of these tasks; unset = whosever they are. */
+  /** Only of these tasks; unset = those of every owner. */
   own?: OwnTasks | undefined;
   /** Only of these agents. */
   agentIds?: readonly string[] | undefined;
@@ -120,7 +120,7 @@ export class DeadLetterStore {
 
   /**
    * One page, the latest first.
-   * @param page.own only of these tasks; unset = whosever they are
+   * @param page.own only of these tasks; unset = those of every owner
    * @param page.agentIds only of these agents
    */
   async list(tenantId: string, page: Omit<WantedLetters, 'tenantId'>): Promise<DeadLetter[]> {

@@ -3,7 +3,7 @@ import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, statement } from '../sql/statement.js';
-import { leaseEnd } from '../dispatch/lease-end.js';
+import { leaseExpiry } from '../dispatch/lease-expiry.js';
 import { hasState } from '../dispatch/run-conditions.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { statusNow } from '../tasks/task-row.js';
@@ -47,7 +47,7 @@ SELECT k.run_id, r.attempt, 2 AS last_sequence, ${TASK_COLUMNS}, ${runColumns('r
 FROM ${items.rows('k')}, LATERAL (
   SELECT r.task_id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.created_at FROM runs r
   WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.worker_id = k.worker_id AND r.attempt = 1
-    AND ${hasState('running')} AND r.lease_expires_at > ${leaseEnd('k.least_ms')}
+    AND ${hasState('running')} AND r.lease_expires_at > ${leaseExpiry('k.least_ms')}
   OFFSET 0
 ) r, LATERAL (
   SELECT t.* FROM tasks t

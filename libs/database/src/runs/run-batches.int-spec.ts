@@ -14,7 +14,7 @@ import {
   type Stores,
   texts,
 } from '../stores.fixture.js';
-import { LargeWrites } from './large-writes.js';
+import { LargeWriteShares } from './large-write-shares.js';
 
 const { TASK_STATE_COMPLETED } = TaskState;
 const LEASE_MS = 30_000;
@@ -157,7 +157,7 @@ it('a tenant whose large writes must wait still writes small ones, and holds up 
   const [large, small, other] = [await start(tenantId), await start(tenantId), await start(randomUUID())];
   let isTurn = (): void => undefined;
   const turn = new Promise<void>((resolve) => (isTurn = resolve));
-  jest.spyOn(LargeWrites.prototype, 'take').mockImplementationOnce(async (_, write) => turn.then(write));
+  jest.spyOn(LargeWriteShares.prototype, 'take').mockImplementationOnce(async (_, write) => turn.then(write));
   const late = runs.append(large, chunks(large, 'x'.repeat(10_000)));
   await Promise.all([small, other].map((run) => runs.append(run, chunks(run, 'hello'))));
   expect(await logOf(large)).toEqual([1, 2]);

@@ -2,7 +2,7 @@ import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
 import { byTenant, GroupCommit } from '../connection/group-commit.js';
 import { isLockTimeout } from '../connection/transient.js';
-import { LargeWrites } from './large-writes.js';
+import { LargeWriteShares } from './large-write-shares.js';
 
 /** Maximum number of items of one transaction. */
 const MAX_ITEMS = 64;
@@ -70,7 +70,7 @@ export class RunBatches {
     maxFlushes: MAX_ALONE,
   });
 
-  private readonly large = new LargeWrites();
+  private readonly large = new LargeWriteShares();
 
   /** @param operations in the order in which a transaction does them */
   constructor(

@@ -2,7 +2,7 @@ import type { Values } from '../connection/database.js';
 import { arrayText } from '../connection/pg-pipeline.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 import { groupQuotaCte } from '../dispatch/quota.js';
-import { leaseEnd } from '../dispatch/lease-end.js';
+import { leaseExpiry } from '../dispatch/lease-expiry.js';
 import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
 import { KEY, reuseKey } from './message-key.js';
 import { NEW_TASK, type NewTaskRow, webhooksOf } from './new-task-row.js';
@@ -112,7 +112,7 @@ WITH item AS MATERIALIZED (
   INSERT INTO runs (tenant_id, id, task_id, state, attempt, worker_id, lease_expires_at, start_sequence, extensions, traceparent,
     enqueued_at, created_at, agent_label, agent_version, ${RETRY})
   SELECT ${common.tenant_id}, run_id, task_id, CASE WHEN claimed THEN 'running' ELSE 'queued' END, claimed::int, CASE WHEN claimed THEN worker_id END,
-    CASE WHEN claimed THEN ${leaseEnd('lease_ms')} END, 1, extensions::text[], traceparent,
+    CASE WHEN claimed THEN ${leaseExpiry('lease_ms')} END, 1, extensions::text[], traceparent,
     CASE WHEN dispatched THEN now() END, created_at, agent_label, agent_version, ${retryColumns(common.retry)} FROM created
 )
 SELECT named AS task_id, known_content AS content, dispatched, claimed, may_use_reserved FROM judged ORDER BY position`,

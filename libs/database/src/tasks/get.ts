@@ -25,7 +25,7 @@ const TASK = {
   history_length: ['int', ({ historyLength }) => historyLimit(historyLength)],
 } satisfies Inputs<WantedTask>;
 
-const get = (name: string, artifacts: boolean) =>
+const getStatement = (name: string, artifacts: boolean) =>
   statement(
     name,
     { task: one(TASK) },
@@ -33,8 +33,8 @@ const get = (name: string, artifacts: boolean) =>
 SELECT ${taskColumns(task.history_length, artifacts)} FROM tasks t WHERE t.tenant_id = ${keyOfTenant(task.tenant_id)} AND t.id = ${task.id}`,
   );
 
-export const GET = get('task-get', true);
-const GET_WITHOUT_ARTIFACTS = get('task-get-without-artifacts', false);
+export const GET = getStatement('task-get', true);
+const GET_WITHOUT_ARTIFACTS = getStatement('task-get-without-artifacts', false);
 
 /** The task at the head of its log; snapshot and sequence come from one statement, so neither is older. */
 export async function getTask(

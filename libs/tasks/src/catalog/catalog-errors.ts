@@ -23,7 +23,7 @@ export function assertRunnable(definition: AgentDefinition): void {
 }
 
 /** The error for a slug that another agent has. */
-export const slugTaken = (slug: string): ProtocolError =>
+export const slugTakenError = (slug: string): ProtocolError =>
   new ProtocolError(
     'conflict',
     `there is an agent "${slug}" already: choose another slug, or change that agent`,
@@ -36,47 +36,47 @@ export const slugTaken = (slug: string): ProtocolError =>
 export const explainRefusal =
   (slug: string) =>
   (error: unknown): never => {
-    if (error instanceof NameTakenError) throw slugTaken(slug);
+    if (error instanceof NameTakenError) throw slugTakenError(slug);
     return explainLimit(error);
   };
 
 /** The slug is in the URLs that callers know. */
-export const slugFixed = (slug: string): ProtocolError =>
+export const slugFixedError = (slug: string): ProtocolError =>
   ProtocolError.invalidParams(
     'slug',
     `is "${slug}" and cannot change: create another agent for another slug`,
   );
 
-export const isDefaultAgent = (slug: string, tenant: string): ProtocolError =>
+export const defaultAgentError = (slug: string, tenant: string): ProtocolError =>
   new ProtocolError(
     'conflict',
     `"${slug}" is the default agent of tenant "${tenant}": set another first, ${COMMAND_LINE} tenants set ${tenant} --default-agent index`,
   );
 
 /** Other writers were always faster. */
-export const outrun = (name: string): ProtocolError =>
+export const concurrentChangeError = (name: string): ProtocolError =>
   new ProtocolError('conflict', `"${name}" is being changed by another request: try again`);
 
-export const versionErased = (name: string, version: number): ProtocolError =>
+export const versionErasedError = (name: string, version: number): ProtocolError =>
   new ProtocolError('conflict', `version ${version} of "${name}" was erased: its contents no longer exist`);
 
-export const presentVersion = (name: string, version: number): ProtocolError =>
+export const presentVersionError = (name: string, version: number): ProtocolError =>
   new ProtocolError(
     'conflict',
     `version ${version} is the present version of "${name}": change the agent first, then erase this version`,
   );
 
-export const isStable = (name: string, version: number): ProtocolError =>
+export const stableVersionError = (name: string, version: number): ProtocolError =>
   new ProtocolError(
     'conflict',
     `version ${version} is the stable version of "${name}": name another for "next"`,
   );
 
-export const noNext = (name: string): ProtocolError =>
+export const noNextError = (name: string): ProtocolError =>
   new ProtocolError('conflict', `no version of "${name}" has the label "next": give it to one first`);
 
 /** @param has the version with the label. Unset: none has it @param named null: none should have it */
-export const otherNext = (name: string, has: number | undefined, named: number | null): ProtocolError =>
+export const otherNextError = (name: string, has: number | undefined, named: number | null): ProtocolError =>
   new ProtocolError(
     'conflict',
     `${has === undefined ? 'no version' : `version ${has}`} of "${name}" has the label "next"${
@@ -85,14 +85,14 @@ export const otherNext = (name: string, has: number | undefined, named: number |
   );
 
 /** @param share of the version with the label. Unset: it has lost the label by itself */
-export const otherShare = (name: string, version: number, share: number | undefined): ProtocolError =>
+export const otherShareError = (name: string, version: number, share: number | undefined): ProtocolError =>
   new ProtocolError(
     'conflict',
     `version ${version} of "${name}" has ${share === undefined ? 'lost the label "next"' : `${share} % of new tasks`} now: read the agent again`,
   );
 
 /** Why a version with the label `next` must not lose it. Undefined: it may. */
-export function keepsLabel(
+export function labelRefusal(
   name: string,
   next: NextVersion | undefined,
   {
@@ -102,7 +102,7 @@ export function keepsLabel(
   }: { share: number; version?: number | undefined; replaces?: number | null | undefined },
 ): ProtocolError | undefined {
   if (replaces !== undefined) {
-    return (next?.version ?? null) === replaces ? undefined : otherNext(name, next?.version, replaces);
+    return (next?.version ?? null) === replaces ? undefined : otherNextError(name, next?.version, replaces);
   }
   if (share > 0 || !next || next.share === 0 || next.version === version) return undefined;
   return new ProtocolError(

@@ -44,17 +44,17 @@ import { isDeepStrictEqual } from 'node:util';
 import {
   assertRunnable,
   explainRefusal,
-  isDefaultAgent,
-  isStable,
-  keepsLabel,
-  noNext,
-  otherNext,
-  otherShare,
-  outrun,
-  presentVersion,
-  slugFixed,
-  slugTaken,
-  versionErased,
+  defaultAgentError,
+  stableVersionError,
+  labelRefusal,
+  noNextError,
+  otherNextError,
+  otherShareError,
+  concurrentChangeError,
+  presentVersionError,
+  slugFixedError,
+  slugTakenError,
+  versionErasedError,
 } from './catalog-errors.js';
 import { mergePatch } from './merge-patch.js';
 
@@ -159,7 +159,7 @@ export class Catalog {
     await this.assertRunnable(tenantId, definition);
     const current = await this.entries.find(tenantId, slug);
     check?.(current);
-    if (current) throw slugTaken(slug);
+    if (current) throw slugTakenError(slug);
     const draft = { slug, origin: 'catalog' as const, version: 1, definition, ...statusOf(!enabled) };
     if (dryRun) return { outcome: 'created', entry: draft };
     const entry = await this.entries
@@ -179,7 +179,7 @@ export class Catalog {
     assertMayWrite(author.agents, name);
     const there = await this.entries.find(author.tenantId, name);
     if (there) return this.change(author, name, () => document, options);
-    if (document.slug !== undefined && document.slug !== name) throw slugFixed(name);
+    if (document.slug !== undefined && document.slug !== name) throw slugFixedError(name);
     return this.create(author, { ...document, slug: name }, options);
   }
 
@@ -203,7 +203,7 @@ export class Catalog {
     options: CatalogWriteOptions = {},
   ): Promise<CatalogWrite> {
     const { definition, erasedAt } = await this.storedVersion(author, name, number);
-    if (erasedAt) throw versionErased(name, number);
+    if (erasedAt) throw versionErasedError(name, number);
     return this.change(author, name, () => ({ definition }), options);
   }
 
@@ -217,7 +217,7 @@ export class Catalog {
     if (erasedAt) return;
     const key = { tenantId: author.tenantId, id, version: number };
     if (number === version || !(await this.entries.eraseVersion(key, slug, author.actor))) {
-      throw presentVersion(slug, number);
+      throw presentVersionError(slug, number);
     }
   }
 
@@ -243,7 +243,7 @@ export class Catalog {
       .catch(explainLimit);
     if (!entry) {
       const { labels } = await this.own(author, name);
-      throw keepsLabel(name, labels?.next, wanted) ?? outrun(name);
+      throw labelRefusal(name, labels?.next, wanted) ?? concurrentChangeError(name);
     }
     await this.announce(tenantId);
     return entry;
@@ -254,7 +254,7 @@ export class Catalog {
     current: CatalogEntry,
     { slug = current.slug, enabled, definition }: AgentDocument,
   ): Promise<AgentDefinition> {
-    if (slug !== current.slug) throw slugFixed(current.slug);
+    if (slug !== current.slug) throw slugFixedError(current.slug);
     if (enabled !== undefined && enabled !== (current.status === undefined)) {
       throw ProtocolError.invalidParams('enabled', 'is for the whole agent: enable or disable that');
     }
@@ -274,9 +274,9 @@ export class Catalog {
         'is missing: name a stored version, or give the agent in `agent`',
       );
     }
-    if (version === stable) throw isStable(name, version);
+    if (version === stable) throw stableVersionError(name, version);
     const { erasedAt } = await this.storedVersion(author, name, version);
-    if (erasedAt) throw versionErased(name, version);
+    if (erasedAt) throw versionErasedError(name, version);
     return version;
   }
 
@@ -286,9 +286,9 @@ export class Catalog {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await this.own(author, name);
       const promotes = current.labels?.next?.version;
-      if (promotes === undefined) throw noNext(name);
+      if (promotes === undefined) throw noNextError(name);
       const { definition, erasedAt } = await this.storedVersion(author, name, promotes);
-      if (erasedAt) throw versionErased(name, promotes);
+      if (erasedAt) throw versionErasedError(name, promotes);
       const content = { definition, enabled: current.status === undefined, by };
       await this.assertRunnable(tenantId, definition);
       const entry = await this.entries
@@ -298,7 +298,7 @@ export class Catalog {
       await this.announce(tenantId);
       return entry;
     }
-    throw outrun(name);
+    throw concurrentChangeError(name);
   }
 
   /**
@@ -310,18 +310,18 @@ export class Catalog {
     for (let tries = 0; tries < TRIES; tries++) {
       const { id, labels } = await this.own(author, name);
       const version = labels?.next?.version ?? labels?.ended?.version;
-      if (version === undefined) throw noNext(name);
+      if (version === undefined) throw noNextError(name);
       if (wanted.version !== undefined && wanted.version !== version) {
-        throw otherNext(name, version, wanted.version);
+        throw otherNextError(name, version, wanted.version);
       }
       if (wanted.share !== undefined && wanted.share !== labels?.next?.share) {
-        throw otherShare(name, version, labels?.next?.share);
+        throw otherShareError(name, version, labels?.next?.share);
       }
       if (!(await this.entries.withdrawNext({ tenantId, id, version }, actor, wanted.share))) continue;
       await this.announce(tenantId);
       return;
     }
-    throw outrun(name);
+    throw concurrentChangeError(name);
   }
 
   /** Delete an agent from the catalog. Its running tasks finish. */
@@ -334,13 +334,13 @@ export class Catalog {
       const current = await this.own({ tenantId, agents }, name);
       check?.(current);
       const tenant = await this.tenants.byId(tenantId);
-      if (tenant?.defaultAgent === current.slug) throw isDefaultAgent(current.slug, tenant.slug);
+      if (tenant?.defaultAgent === current.slug) throw defaultAgentError(current.slug, tenant.slug);
       if (await this.entries.remove({ tenantId, id: current.id, version: current.version }, actor)) {
         await this.announce(tenantId);
         return current;
       }
     }
-    throw outrun(name);
+    throw concurrentChangeError(name);
   }
 
   /** The newest first, at most `limit` of those before the version `before`. */
@@ -376,7 +376,7 @@ export class Catalog {
       const current = await this.own({ tenantId, agents }, name);
       check?.(current);
       const { slug = current.slug, enabled = current.status === undefined, definition } = edit(current);
-      if (slug !== current.slug) throw slugFixed(current.slug);
+      if (slug !== current.slug) throw slugFixedError(current.slug);
       const { status: _, ...kept } = current;
       const next = { ...kept, definition, ...statusOf(!enabled), version: newVersionOf(current) };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
@@ -392,7 +392,7 @@ export class Catalog {
       await this.announce(tenantId);
       return { outcome: 'updated', entry };
     }
-    throw outrun(name);
+    throw concurrentChangeError(name);
   }
 
   private async assertRunnable(tenantId: string, definition: AgentDocument['definition']): Promise<void> {

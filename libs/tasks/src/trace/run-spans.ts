@@ -11,7 +11,9 @@ const RUN_STATES: Readonly<Record<RunRecord['state'], SpanState>> = {
   canceled: 'canceled',
 };
 
+/** The id of the span of a turn. */
 export const turnId = (runId: string): string => `turn ${runId}`;
+/** The id of the span of an attempt of a turn. */
 export const attemptId = (runId: string, attempt: number): string => `attempt ${runId} ${attempt}`;
 
 /** An attempt. It has an `end` if it did not end with its run. */

@@ -65,7 +65,7 @@ export class TurnEnds {
    * canceled, the sweep cancels them.
    * @param agentId null = any agent
    * @param options.metadata keys merged into the task's metadata
-   * @param options.own the task must be one of these; unset = whosever it is
+   * @param options.own the task must be one of these; unset = a task of any owner
    * @param options.by who cancels, for the audit log; unset = the platform does
    */
   async cancel(

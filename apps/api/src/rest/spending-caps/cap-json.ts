@@ -7,7 +7,7 @@ import { timeSchema } from '../../openapi/schemas.js';
 const amount = z.string().refine((text) => (parseMicros(text) ?? 0) > 0, {
   error: `must be a text such as "2.50": above 0, at most ${MAX_AMOUNT}, with up to six decimals`,
 });
-const of = z.enum(CAP_KINDS).describe('What the cap bounds. `task`: a task with all tasks below it');
+const capKind = z.enum(CAP_KINDS).describe('What the cap bounds. `task`: a task with all tasks below it');
 const period = z.enum(CAP_PERIODS).describe('UTC; a week begins on Monday. `life`: of a task tree');
 
 const onLimit = z
@@ -17,7 +17,7 @@ const onLimit = z
   );
 
 export const newCap = z.strictObject({
-  of,
+  of: capKind,
   subject: z
     .string()
     .default('')
@@ -36,7 +36,7 @@ const money = z.string().describe('Such as `2.50`');
 export const capAnswer = z
   .object({
     id: z.string(),
-    of,
+    of: capKind,
     subject: z.string().describe('`*`: each. Empty: the tenant'),
     period,
     amount: money,

@@ -10,7 +10,7 @@ import { ProcessSlots } from './process-slots.js';
 import type { LoadFault } from './protocol.js';
 import { toolFiles } from './tool-files.js';
 
-/** The code of an `InstalledAgent`. */
+/** An `InstalledAgent`, as its folder has it. */
 interface AgentFolder {
   slug: string;
   /** Hash of its code. */
@@ -19,7 +19,8 @@ interface AgentFolder {
 }
 
 interface PoolOfAgent {
-  slug: string;
+  /** Slug of the agent; of a pinned one also the hash of its code: `slug@hash`. Only code that is not pinned is replaced. */
+  name: string;
   /** JSON of the settings of its `agent.yaml`. */
   settings: string;
   pool: AgentPool;
@@ -62,7 +63,7 @@ export class AgentPools implements OnApplicationShutdown {
       ...options,
       onEmpty: isolated || pinned !== undefined ? () => this.forget(key, pool) : undefined,
     });
-    const made = { slug: name, settings, pool, code: this.code.of(agent) };
+    const made = { name, settings, pool, code: this.code.of(agent) };
     this.pools.set(key, made);
     // The settings have changed. Running turns finish with the old ones.
     known?.pool.retire();
@@ -97,7 +98,7 @@ export class AgentPools implements OnApplicationShutdown {
       isIsolated(definition) || (definition.versions === 'pinned' && !this.environment.devMode);
     if (isOfOthers) await pool.close();
     const settings = JSON.stringify(definition.config);
-    this.replace({ slug, code }, isOfOthers ? undefined : { slug, settings, pool, code });
+    this.replace({ slug, code }, isOfOthers ? undefined : { name: slug, settings, pool, code });
     return undefined;
   }
 
@@ -107,7 +108,7 @@ export class AgentPools implements OnApplicationShutdown {
   ): undefined {
     this.code.use({ slug, code });
     for (const [key, known] of this.pools) {
-      if (known.slug !== slug) continue;
+      if (known.name !== slug) continue;
       this.pools.delete(key);
       known.pool.retire();
     }

@@ -10,7 +10,7 @@ import {
   type SummaryEntry,
   textOfStep,
 } from './llm-entry.js';
-import { add, type ModelUsage, NO_USAGE } from './model-usage.js';
+import { addUsage, type ModelUsage, NO_USAGE } from './model-usage.js';
 import { callIdOf, type CallIds, idsOf, type RecordedCall } from './recorded-call.js';
 import type { RemoteCall } from './tools/remote-call.js';
 import type { ResourceLink, ToolResult } from './tools/tool-sources.js';
@@ -176,7 +176,7 @@ export class Conversation {
   /** Tokens of the whole task, and of this turn. Failed calls count. */
   usage(): { task: ModelUsage; run: ModelUsage } {
     const sum = (entries: readonly RecordedEntry[]) =>
-      entries.reduce((all, entry) => ('usage' in entry ? add(all, entry.usage) : all), NO_USAGE);
+      entries.reduce((all, entry) => ('usage' in entry ? addUsage(all, entry.usage) : all), NO_USAGE);
     return { task: sum(this.entries), run: sum(this.ofThisRun()) };
   }
 

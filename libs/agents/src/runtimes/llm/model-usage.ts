@@ -19,7 +19,8 @@ export const NO_USAGE: ModelUsage = {
   cachedInputTokens: 0,
 };
 
-export function add(a: ModelUsage, b: ModelUsage): ModelUsage {
+/** The sum of two usages. It counts as estimated if one of them is. */
+export function addUsage(a: ModelUsage, b: ModelUsage): ModelUsage {
   const written = (a.cacheWriteTokens ?? 0) + (b.cacheWriteTokens ?? 0);
   return {
     inputTokens: a.inputTokens + b.inputTokens,
@@ -31,6 +32,7 @@ export function add(a: ModelUsage, b: ModelUsage): ModelUsage {
   };
 }
 
+/** Input and output tokens together. Reasoning is part of the output, cached input part of the input. */
 export const tokensOf = ({ inputTokens, outputTokens }: TokenCount): number => inputTokens + outputTokens;
 
 /** Rough number of tokens of a text: four characters each, as with English. */

@@ -1,7 +1,7 @@
 import type { Database } from '../../connection/database.js';
 import { keyOfTenant } from '../../connection/row-security.js';
 import { type Inputs, list, one, statement } from '../../sql/statement.js';
-import { leaseEnd } from '../../dispatch/lease-end.js';
+import { leaseExpiry } from '../../dispatch/lease-expiry.js';
 import { hasState } from '../../dispatch/run-conditions.js';
 import type { LeaseKey, LostLease } from './lease-key.js';
 
@@ -39,7 +39,7 @@ WITH k AS (
     FOR NO KEY UPDATE SKIP LOCKED
   ) r
 ), beat AS (
-  UPDATE runs r SET lease_expires_at = ${leaseEnd(worker.lease_ms)}
+  UPDATE runs r SET lease_expires_at = ${leaseExpiry(worker.lease_ms)}
   FROM held WHERE r.tenant_id = ${keyOfTenant('held.tenant_id')} AND r.id = held.id
 )
 SELECT k.run_id, k.attempt FROM k

@@ -23,7 +23,7 @@ import { RateCounters } from '../../rate-counters.js';
 import { PushQueue } from '../../push-queue.js';
 import { TickQueue } from '../../tick-queue.js';
 import { NEWS, type Pace } from '../../job-queue.js';
-import { RUNS } from '../../run-queue.js';
+import { RUN_PACE } from '../../run-queue.js';
 import { RunQueues } from '../../run-queues.js';
 import { consumerOptions, RedisConnection } from './redis-connection.js';
 import { RedisChannels } from './redis-channels.js';
@@ -96,7 +96,7 @@ export class RedisMessaging extends Messaging {
       prefix,
     };
     const consumer = (pace: Pace) => consumerOptions(server, pace.drainDelay * 1_000);
-    this.queue = new RunQueues({ ...driver, name: 'runs', consumer: consumer(RUNS) }, this.log);
+    this.queue = new RunQueues({ ...driver, name: 'runs', consumer: consumer(RUN_PACE) }, this.log);
     this.ticks = new TickQueue({ ...driver, name: 'ticks', consumer: consumer(NEWS) }, this.log);
     this.pushes = new PushQueue({ ...driver, name: 'pushes', consumer: consumer(NEWS) }, this.log);
   }

@@ -63,6 +63,7 @@ async function installTypeScript(): Promise<void> {
   process.setSourceMapsEnabled(true);
 }
 
+/** Imports a module of an agent, also one in TypeScript. Rejects with the error of the module; a syntax error names its line. */
 export async function importModule(file: string, folder: string): Promise<unknown> {
   if (TYPESCRIPT.test(file)) await installTypeScript();
   installSdkFallback();

@@ -97,6 +97,7 @@ const keyOf = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string => `${
 export const shown = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string =>
   nth === 1 ? `"${name}"` : `"${name}" (number ${nth} of that name)`;
 
+/** Throws TypeError for the name of a step that is no text, empty, too long, or has control characters. */
 export function assertName(name: string): void {
   if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
     throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);

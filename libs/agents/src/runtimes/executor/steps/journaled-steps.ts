@@ -5,7 +5,7 @@ import type { ApprovalAnswer, Decision } from '../../../approvals.js';
 import { effectKey } from '../../../effect-key.js';
 import { taskOfEffects } from '../../../task-origin.js';
 import type { ModelStep } from '../../llm/llm-entry.js';
-import { add, type ModelUsage, NO_USAGE } from '../../llm/model-usage.js';
+import { addUsage, type ModelUsage, NO_USAGE } from '../../llm/model-usage.js';
 import { type Compensating, type RecordedStep, STEP_LIMITS, type StepReply } from '../step-protocol.js';
 import { modelAnswer } from '../turn-models.js';
 import { type MadeCall, resultOf } from '../turn-tools.js';
@@ -328,7 +328,7 @@ export class JournaledSteps {
 
   private count({ usage, model }: Pick<ModelStep, 'usage' | 'model'>, isOfThisRun: boolean): void {
     const { run, task } = this.spent;
-    this.spent = { run: isOfThisRun ? add(run, usage) : run, task: add(task, usage) };
+    this.spent = { run: isOfThisRun ? addUsage(run, usage) : run, task: addUsage(task, usage) };
     this.lastModel = model;
   }
 

@@ -49,26 +49,31 @@ export function partsOf(question: unknown[]): Part[] {
   }
 }
 
+/** The decision of the code about an unknown outcome, if there is one. Throws AgentError for an unknown one. */
 export function decisionOf({ decision }: { decision?: OutcomeDecision }): { decision?: OutcomeDecision } {
   if (decision === undefined) return {};
   if (OUTCOME_DECISIONS.includes(decision)) return { decision };
   throw invalid('a decision about an outcome of no known kind');
 }
 
+/** The error for a message that the library never sends. @param problem completes "The agent's process sent …" */
 export function invalid(problem: string): AgentError {
   return new AgentError({ name: 'StepError', message: `The agent's process sent ${problem}` });
 }
 
+/** Throws AgentError for a text that is too long, or is no text. Unset is allowed. @param maxBytes in UTF-8 */
 export function assertText(text: unknown, maxBytes: number): void {
   if (text === undefined || (typeof text === 'string' && Buffer.byteLength(text) <= maxBytes)) return;
   throw invalid(`a step with a text of more than ${maxBytes} bytes`);
 }
 
-export function clamped(ms: unknown, max: number): number {
+/** A time in ms. Throws AgentError unless it is a number from 0 to `max`. */
+export function timeOf(ms: unknown, max: number): number {
   if (typeof ms === 'number' && ms >= 0 && ms <= max) return ms;
   throw invalid('a step with an invalid time');
 }
 
+/** The error of a step as it is stored: name, message and extras, cut to their maximum lengths. */
 export function failureOf(error: unknown): StepFailure {
   const said = (typeof error === 'object' && error !== null ? error : {}) as Partial<StepFailure>;
   return {
@@ -92,6 +97,7 @@ export function stateRequestOf(request: string): StateRequest {
   return { key, ...(value !== undefined && { value }), ...(expected !== undefined && { expected }) };
 }
 
+/** The call of another agent. Throws AgentError for a request that the library never sends. @param request JSON */
 export function requestOf(request: string): { message: string; data?: unknown; taskId?: string } {
   const { message, data, taskId } = parsed(request || '{}') as Record<string, unknown>;
   if (typeof message !== 'string' || (taskId !== undefined && typeof taskId !== 'string')) {

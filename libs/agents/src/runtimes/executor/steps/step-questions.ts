@@ -9,7 +9,7 @@ import { capInputProblem, capQuestion } from '../../llm/approval/cap-question.js
 import { type Parked, STEP_LIMITS } from '../step-protocol.js';
 import type { OpenStep } from './open-step.js';
 import { outcomeAnswer, outcomeQuestion } from './outcome-question.js';
-import { clamped, invalid, partsOf } from './step-checks.js';
+import { timeOf, invalid, partsOf } from './step-checks.js';
 import type { EntryHead, OutcomeAnswered } from './step-entry.js';
 import type { JournaledSteps } from './journaled-steps.js';
 
@@ -54,7 +54,7 @@ export class StepQuestions {
       ? status(journal.turn, TaskState.TASK_STATE_AUTH_REQUIRED, signInParts(signIn.reason, signIn.offer))
       : inputRequired(journal.turn, this.questionParts(step, question));
     const wakes = [wakeInMs, signIn?.offer.forMs].filter((ms) => ms !== undefined);
-    if (wakes.length > 0) journal.turn.log.wakeIn(clamped(Math.min(...wakes), STEP_LIMITS.sleepMs));
+    if (wakes.length > 0) journal.turn.log.wakeIn(timeOf(Math.min(...wakes), STEP_LIMITS.sleepMs));
     const isOnly = this.journal.openQuestions().every((each) => each === step);
     if (wakes.length === 0 && isOnly) return output;
     await journal.append({ event: 'posed', id });

@@ -16,7 +16,7 @@ import { type AgentCallPorts, callAgent } from './agent-step.js';
 import { callModel } from './model-step.js';
 import type { OpenStep } from './open-step.js';
 import { useState } from './state-step.js';
-import { assertBegin, assertText, clamped, decisionOf, failureOf, invalid } from './step-checks.js';
+import { assertBegin, assertText, timeOf, decisionOf, failureOf, invalid } from './step-checks.js';
 import { JournaledSteps } from './journaled-steps.js';
 import { StepQuestions } from './step-questions.js';
 import { ToolSteps } from './tool-steps.js';
@@ -98,7 +98,7 @@ export class TurnSteps {
         const error = failureOf(message.error);
         const decision = decisionOf(message);
         if (message.retryMs === undefined) return journal.end(step, { error, ...decision });
-        step.until = Date.now() + clamped(message.retryMs, STEP_LIMITS.sleepMs);
+        step.until = Date.now() + timeOf(message.retryMs, STEP_LIMITS.sleepMs);
         step.failures += 1;
         const entry = { event: 'failed', id: step.id, error, until: step.until, ...decision } as const;
         await journal.append(entry);
@@ -170,7 +170,7 @@ export class TurnSteps {
 
   /** For a turn whose steps all wait. */
   suspension({ wakeInMs }: Parked): Suspension {
-    const ms = wakeInMs === undefined ? undefined : clamped(wakeInMs, STEP_LIMITS.sleepMs);
+    const ms = wakeInMs === undefined ? undefined : timeOf(wakeInMs, STEP_LIMITS.sleepMs);
     const tasks = [...new Set(this.journal.steps.flatMap(({ child }) => child ?? []))];
     if (tasks.length === 0 && ms === undefined) throw invalid('a turn that waits for nothing');
     return new Suspension(tasks, ms);
@@ -191,7 +191,7 @@ export class TurnSteps {
     const isTried = (kind === 'model' || kind === 'tool') && !known?.called && !known?.remote;
     if (!known || kind === 'run' || isTried) {
       const waits = kind === 'sleep' || (kind === 'input' && ms !== undefined);
-      const until = waits ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
+      const until = waits ? Date.now() + timeOf(ms, STEP_LIMITS.sleepMs) : undefined;
       const entry = {
         ...({ event: 'begun', id, name, nth, kind, alone } as const),
         ...(until !== undefined && { until }),

@@ -266,15 +266,18 @@ interface MakingOptions {
 
 const failed = (text: string): ToolResult => ({ ok: false, content: text });
 
+/** The result of a call that a person has refused, for the model. */
 export const refused = (reason: string | undefined): ToolResult =>
   failed(
     `The user has refused this call${reason === undefined ? '' : `: ${reason}`}. ` +
       'It was not made; do not make it again unless the user asks for it.',
   );
 
+/** The sentence for the model about a call whose outcome is unknown. */
 export const notKnown = (tool: string): string =>
   `Whether "${tool}" was carried out is not known: the server stopped while the call was made.`;
 
+/** The result of a call with an unknown outcome that a person does not let be made again, for the model. */
 export const notRepeated = (tool: string, reason: string | undefined): ToolResult =>
   failed(
     `${notKnown(tool)} A person has decided that it is not made again${reason === undefined ? '' : `: ${reason}`}.`,

@@ -17,7 +17,7 @@ const MAX_UNREACHABLE_MS = 60 * 60_000;
 const AFTER_TTL_MS = 60_000;
 /** A task without a `ttl` is given up after this time. */
 const MAX_TASK_MS = 30 * 24 * 60 * 60_000;
-/** JSON-RPC: of a task, that it is unknown or has expired. */
+/** Code of JSON-RPC. For a task it means that the server does not know it, or that it has expired. */
 const INVALID_PARAMS = -32602;
 
 /**
@@ -67,7 +67,7 @@ function gone({ details }: McpFailure): McpFailure {
   });
 }
 
-/** Throws McpFailure if the server does not keep a task that long, or has not ended it in a month. */
+/** Throws McpFailure if the time of the task is over: its `ttl`, or a month. */
 export function assertInTime({ receivedAt, ttlMs }: RemoteTask): void {
   const forMs = Math.min(ttlMs ?? Infinity, MAX_TASK_MS);
   if (clock.now() < Date.parse(receivedAt) + forMs + AFTER_TTL_MS) return;

@@ -1,4 +1,4 @@
-import { LargeWrites } from './large-writes.js';
+import { LargeWriteShares } from './large-write-shares.js';
 
 /** Each write takes as long. */
 const WRITE_MS = 100;
@@ -7,11 +7,11 @@ const BURST = 5;
 /** Of the time of a write. */
 const MAX_TIMES = 4;
 
-let writes: LargeWrites;
+let writes: LargeWriteShares;
 
 beforeEach(() => {
   jest.useFakeTimers();
-  writes = new LargeWrites();
+  writes = new LargeWriteShares();
 });
 afterEach(() => jest.useRealTimers());
 

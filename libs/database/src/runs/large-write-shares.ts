@@ -15,16 +15,16 @@ const ACTIVE_MS = 10_000;
  * and sixty runs that append without end keep all cores busy. While other tenants write, a tenant that is ahead of its share waits. Then its
  * runs wait for the log, and their agents for them.
  */
-export class LargeWrites {
+export class LargeWriteShares {
   private readonly tenants = new RecentHolders(ACTIVE_MS);
   private readonly shares = new TimeShares({ share: LARGE_WRITES_SHARE, burstMs: BURST_MS });
 
-  /** The tenant writes something, large or small. */
+  /** Notes that the tenant writes something, large or small. Others are then held to their share. */
   see(tenantId: string): void {
     this.tenants.see(tenantId);
   }
 
-  /** Executes a large write of the tenant when it is its turn. */
+  /** Executes a large write of the tenant. It waits first while other tenants write and the tenant is ahead of its share. */
   async take<Result>(tenantId: string, write: () => Promise<Result>): Promise<Result> {
     if (!this.tenants.hasOthers(tenantId)) return write();
     const waitMs = this.shares.waitMs(tenantId);

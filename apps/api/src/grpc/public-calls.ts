@@ -11,7 +11,7 @@ import { encodingOf, limitMessages } from './message-limit.js';
 
 /** Questions of health and reflection are small. */
 const MAX_MESSAGE_BYTES = 4_096;
-/** Maximum time until the first message is there. */
+/** Maximum time until the first message has arrived. */
 const MESSAGE_MS = 10_000;
 /** Maximum duration of a call. Tools ask all their questions in less. */
 const CALL_MS = 30_000;
@@ -25,10 +25,10 @@ const MAX_OPEN = 512;
 const TOO_MANY = 'too many open calls of health and reflection: end some of them, or try again later';
 
 /**
- * Lets callers without a token ask the open services, health and reflection. They count as unauthenticated requests, their
- * messages are small and not compressed, and their number and their time are bounded.
+ * Bounds calls of the services that need no token: health and reflection. They count as unauthenticated requests. Their messages must be
+ * small and not compressed. An address, and all together, may have a limited number of them open, each for a limited time.
  */
-export class OpenPublicCalls {
+export class PublicCalls {
   private readonly slots = new CallSlots(MAX_OF_ADDRESS, MAX_OPEN);
 
   constructor(
@@ -95,7 +95,7 @@ export class OpenPublicCalls {
 
   private refuse(reply: GrpcReply, error: unknown): void {
     if (error instanceof ProtocolError) return reply.failUnread(error);
-    this.logger.error('an open call of gRPC failed', { err: error });
+    this.logger.error('a call of a public gRPC service failed', { err: error });
     reply.failUnread(new ProtocolError('internal', 'the server could not take the call'));
   }
 }
