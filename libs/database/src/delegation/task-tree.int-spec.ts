@@ -5,6 +5,7 @@ import {
   type ClaimedRun,
   TaskTreeStore,
   type NewTask,
+  ParentOverError,
   RetentionStore,
   TooManyChildrenError,
   TooManyWaitingError,
@@ -145,7 +146,6 @@ describe('a suspended run', () => {
     // It was reclaimed once, with a pause before the next attempt.
     await sql(stores, `UPDATE runs SET not_before = now() - interval '1 h' WHERE id = '${child.runId}'`);
     await suspend(child, parent);
-    expect((await stores.runs.findWork(60_000)).nextMs).toBeLessThanOrEqual(60_000);
     for (const run of [sleeper, parent, child]) expect(await wake(run)).toBe(false);
     expect([await taskTree.wakeDue(9), (await taskTree.wakeNext(undefined, 9)).woken]).toEqual([0, 0]);
     await taskTree.suspend(soon, [], 0);
@@ -307,6 +307,17 @@ describe('a child', () => {
       ]);
       expect(canceled).toMatchObject({ ok: true, hasChildren: made });
     }
+  });
+
+  it('is not made for an attempt that no longer owns the run of the parent', async () => {
+    const old = await startTask(stores);
+    await stores.runs.returnToQueue(old);
+    const parent = (await claim(old))!;
+    expect(parent).toMatchObject({ runId: old.runId, attempt: 2 });
+    const late = childOf(old);
+    await expect(stores.tasks.create(late)).rejects.toThrow(ParentOverError);
+    expect(await stores.tasks.get(old.tenantId, late.task.id)).toBeUndefined();
+    await startChild(parent);
   });
 
   it('is abandoned when its parent has ended, until it has ended itself', async () => {

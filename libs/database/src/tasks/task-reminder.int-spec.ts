@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
-import { newTask, openStores, sql, startTask, status, type Stores } from '../stores.fixture.js';
+import { randomUUID } from 'node:crypto';
+import { newTask, openStores, sql, startTask, status, type Stores, textMessage } from '../stores.fixture.js';
 import { TaskTreeStore } from '../delegation/task-tree.store.js';
 import type { WaitReminders } from './records.js';
 import { TaskReminderStore } from './task-reminder.store.js';
@@ -145,6 +146,45 @@ describe('a task that waits for a person', () => {
     );
     expect(await kinds()).toEqual([[task.taskId, 'escalation']]);
     await sql(stores, `UPDATE tasks SET reminds_at = NULL WHERE id = '${task.taskId}'`);
+  });
+
+  it('is escalated when it is time, also while a reminder waits longer for its next try', async () => {
+    const task = await asking({ remindMs: HOUR_MS, escalateMs: HOUR_MS + 1_000 });
+    await age(task, 1);
+    expect(await kinds()).toEqual([[task.taskId, 'reminder']]);
+    const escalates = `reminds_at = status_at + interval '1 hour 1 second' AS "onTime"`;
+    expect(await sql(stores, `SELECT ${escalates} FROM tasks WHERE id = '${task.taskId}'`)).toEqual([
+      { onTime: true },
+    ]);
+  });
+
+  it('is reminded of its next question, also by a worker that is late with the notice of the one before', async () => {
+    const first = await asking({ remindMs: HOUR_MS });
+    await age(first, 1);
+    const [late] = await reminders.claim(10);
+    const { tenantId, taskId, agentId } = first;
+    const runId = randomUUID();
+    await stores.tasks.continue({
+      tenantId,
+      taskId,
+      agentId,
+      runId,
+      message: textMessage('more'),
+      extensions: [],
+    });
+    const next = (await stores.runs.claim(tenantId, runId, 'w', 30_000))!;
+    const state = TaskState.TASK_STATE_INPUT_REQUIRED;
+    await stores.runs.append(next, {
+      afterSequence: next.snapshot.sequence,
+      events: [status(next, state)],
+      end: { state, outcome: null, reminders: { remindMs: HOUR_MS } },
+    });
+    await reminders.note(late!, ['a'], true);
+    expect(await shown(next)).toEqual([
+      { kind: 'reminder', dueAt: expect.any(Date) as Date, sentAt: null, webhooks: 0 },
+    ]);
+    await age(next, 1);
+    expect(await kinds()).toEqual([[taskId, 'reminder']]);
   });
 
   it('is not spoken of after its end', async () => {

@@ -75,6 +75,8 @@ describe('pages of logs that readers have not taken', () => {
   const key = (taskId: string, holder = 'acme') => ({ tenantId: holder, taskId, holder });
   /** Reads of each task. */
   let reads: string[];
+  /** Sizes in KB of pages that have grown since the name of their task was made. */
+  let sizes: Map<string, number>;
   let log: LogReader;
 
   /** Resolves after everything that can continue has done so. */
@@ -87,10 +89,11 @@ describe('pages of logs that readers have not taken', () => {
 
   beforeEach(() => {
     reads = [];
+    sizes = new Map();
     // The name of a task begins with the size of its page in KB. 100 KB of memory: a holder has 50.
     const readPage = async ({ taskId }: { taskId: string }) => {
       reads.push(taskId);
-      const json = 'x'.repeat(Number.parseInt(taskId, 10) * KB);
+      const json = 'x'.repeat((sizes.get(taskId) ?? Number.parseInt(taskId, 10)) * KB);
       return { events: [{ sequence: 1, attempt: 1, json }], more: false } as never;
     };
     log = new LogReader({ readPage }, 2, new PageMemory(100 * KB));
@@ -135,6 +138,40 @@ describe('pages of logs that readers have not taken', () => {
     await settled();
     expect(many.map(({ page }) => page !== undefined)).toEqual([true, false, true, false]);
     for (const { page } of [small, other, larger]) expect(page).toBeDefined();
+  });
+
+  it('give their memory back if the last reader leaves while the page is read again', async () => {
+    const leaving = new AbortController();
+    const first = read('50a');
+    const second = read('50b', { signal: leaving.signal });
+    await settled();
+    first.page?.release?.();
+    // The page of the second reader has its memory now, and is being read.
+    leaving.abort();
+    await settled();
+    expect(second.page?.events).toEqual([]);
+    expect(reads).toEqual(['50a', '50b', '50b']);
+    const third = read('50c');
+    await settled();
+    expect(third.page).toBeDefined();
+  });
+
+  it('count with the size that they have when they are read again', async () => {
+    const first = read('30a');
+    const grown = read('30b');
+    await settled();
+    sizes.set('30b', 45);
+    first.page?.release?.();
+    await settled();
+    expect(grown.page?.events).toHaveLength(1);
+    const [next, last] = [read('20c'), read('40d')];
+    await settled();
+    expect([next.page, last.page]).toEqual([undefined, undefined]);
+    grown.page?.release?.();
+    await settled();
+    // Neither more nor less than the page had is free again: the next page, and none beside it.
+    expect(next.page).toBeDefined();
+    expect(last.page).toBeUndefined();
   });
 
   it('are not read again for a reader that has left', async () => {
