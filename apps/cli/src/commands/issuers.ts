@@ -1,4 +1,4 @@
-import { TENANT_SCOPES } from '@baton/a2a';
+import { SCOPES } from '@baton/a2a';
 import type { OperatorPaths, OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { answerOf } from '../api.js';
@@ -57,7 +57,7 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
     .option('--scopes <scopes>', 'scopes of each of its users, comma-separated; or none', 'agents:call')
     .option(
       '--grant <rule>',
-      `what users with a certain claim may do: "tasks:read,tasks:write if groups=staff"; repeatable. Scopes: ${TENANT_SCOPES.join(', ')}, admin`,
+      `what users with a certain claim may do: "tasks:read,tasks:write if groups=staff"; repeatable. Scopes: ${SCOPES.join(', ')}`,
       (rule: string, rules: string[]) => [...rules, rule],
       [] as string[],
     )
