@@ -113,6 +113,17 @@ describe('the work at many tasks', () => {
     expect(done).toEqual(['x']);
   });
 
+  it('counts every failure, and names the first hundred', async () => {
+    const failures = Array.from({ length: 99 }, (_, i) => ({ taskId: `t${i}`, reason: 'it is too large' }));
+    const act = () => {
+      throw new ProtocolError('unsupported-operation', 'it is too large');
+    };
+    const before = { ...OPERATION, pending: ['x', 'y'], isListed: true, failed: 99, failures };
+    const [saved] = await work(before, act, 'running');
+    expect(saved?.failed).toBe(101);
+    expect(saved?.failures.slice(98).map(({ taskId }) => taskId)).toEqual(['t98', 'x']);
+  });
+
   it('counts nothing while Postgres is away: the tasks stay, and are worked at again', async () => {
     const away = Object.assign(new Error('gone'), { code: 'ECONNRESET' });
     const act = () => {

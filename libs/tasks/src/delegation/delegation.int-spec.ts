@@ -276,6 +276,16 @@ it.each<[string, Order, string]>([
   expect(textOfStatus(await ended(await order('boss', what)))).toContain(reason);
 });
 
+it('refuses an answer to a task of the same agent that another caller has begun', async () => {
+  const stranger = await order('clerk', { question: true });
+  await ended(stranger);
+  const id = await order('boss', { ask: { agent: 'clerk', taskId: stranger, message: {} } });
+  expect(textOfStatus(await ended(id))).toContain('taskId: you have given no such task to clerk');
+  const { history } = (await get(stranger)).task;
+  expect(history.filter(({ role }) => role === Role.ROLE_USER)).toHaveLength(1);
+  await app.get(TurnEnds, { strict: false }).cancel(tenantId, null, stranger);
+});
+
 it('refuses a child that the tenant has no room for, and does not count it', async () => {
   const roomy = tenantId;
   tenantId = tightTenantId;

@@ -107,6 +107,7 @@ describe('the relay', () => {
     relay.onModuleInit();
   });
   afterEach(() => {
+    jest.restoreAllMocks();
     end.abort();
     relay.onModuleDestroy();
   });
@@ -137,6 +138,37 @@ describe('the relay', () => {
     await isCompared;
     expect(tries).toBe(3);
   });
+
+  it(
+    'compares again after a comparison that may have read the heads before the outage was over',
+    async () => {
+      jest.spyOn(Math, 'random').mockReturnValue(0);
+      let begun = (): void => undefined;
+      let release = (): void => undefined;
+      let compared = (): void => undefined;
+      const isBegun = new Promise<void>((resolve) => (begun = resolve));
+      const isReleased = new Promise<void>((resolve) => (release = resolve));
+      const isComparedAgain = new Promise<void>((resolve) => (compared = resolve));
+      let tries = 0;
+      tasks.heads = async () => {
+        tries += 1;
+        if (tries === 2) compared();
+        begun();
+        await isReleased;
+        return new Map();
+      };
+      await relay.watch({ tenantId: 'tenant', taskId: 'task', holder: 'tenant' }, 0, 0, end.signal);
+      messaging.reconnected();
+      await isBegun;
+      messaging.reconnected();
+      // After the pause of the second catch-up, whose timer is older.
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      release();
+      await isComparedAgain;
+      expect(tries).toBe(2);
+    },
+    TEST_MS,
+  );
 
   it('keeps nothing of a call that ends while messaging is away', async () => {
     messaging.inForce = new Promise(() => undefined);

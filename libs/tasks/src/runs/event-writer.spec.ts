@@ -1,6 +1,6 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import { NO_LIMITS } from '@baton/config';
-import type { AppendBatch, AppendResult } from '@baton/database';
+import type { AppendBatch, AppendResult, ClaimedRun } from '@baton/database';
 import type { PushJob, TaskSignal } from '@baton/messaging';
 import { Metrics, Tracing } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
@@ -107,6 +107,39 @@ describe('EventWriter', () => {
     await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
     expect(ports.pushes).toEqual([{ tenantId: 'tenant', taskId: 'task' }]);
     expect(ports.trace).toEqual(['commit 1', 'publish 3', 'commit 1', 'wake', 'publish 4']);
+  });
+
+  it('says the outcome with the end only if the task has no metadata beside its events', async () => {
+    const outcomes: unknown[] = [];
+    for (const metadata of [undefined, { cost: 1 }]) {
+      ports = new FakePorts();
+      writer = new EventWriter(claimedRun(), ports);
+      if (metadata) writer.mergeMetadata(metadata);
+      await writer.write(chunk('a'));
+      await writer.end(status(COMPLETED), { state: COMPLETED, outcome: null });
+      outcomes.push(ports.signals.at(-1)?.events.map(({ outcome }) => outcome));
+    }
+    expect(outcomes).toEqual([
+      [undefined, 'none'],
+      [undefined, undefined],
+    ]);
+  });
+
+  it.each<[string, Partial<ClaimedRun>, boolean[]]>([
+    ['the first attempt of a task', {}, [true, false]],
+    ['the first attempt of a later turn', { startSequence: 5 }, [false, false]],
+    ['a later attempt', { attempt: 2 }, [false, false]],
+  ])('knows of a new artifact in %s alone that it is new', async (_, run, isFirst) => {
+    const seen: (boolean | undefined)[] = [];
+    ports.answer = async (batch) => {
+      seen.push(...batch.events.map((event) => event.isFirst));
+      return ports.commit(batch);
+    };
+    writer = new EventWriter(claimedRun(run), ports);
+    await writer.write(chunk('a'));
+    await writer.write(chunk('b'));
+    await writer.flush();
+    expect(seen).toEqual(isFirst);
   });
 
   it('hands over the folded artifacts with the end', async () => {

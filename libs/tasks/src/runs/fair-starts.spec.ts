@@ -100,6 +100,15 @@ it('lets more and more runs of a tenant begin at a time while they last', async 
   expect(runs.begun).toBe(50);
 });
 
+it('holds a tenant to few starts for as long as many of its runs wait', async () => {
+  const runs = new Runs('heavy', 200);
+  const calls = callNowAndThen(3_000);
+  void runs.send(100);
+  await calls;
+  // Eight begin before the tenant counts as heavy, then two in 200 ms.
+  expect(runs.begun).toBeLessThanOrEqual(8 + 2 * (3_000 / 200));
+});
+
 it('lets all runs begin when the other tenant is no longer active', async () => {
   await starts.enter('light', new AbortController().signal);
   const runs = new Runs('heavy', SHORT_MS);

@@ -27,6 +27,8 @@ let tenantId: string;
 let agents: Agent[];
 let maxWaiting: number | null;
 let handed: string[];
+/** Set while Postgres is away for those that make tasks. */
+let outage: Error | undefined;
 let canceled: string[];
 let metrics: Metrics;
 
@@ -43,7 +45,7 @@ afterAll(async () => {
 beforeEach(async () => {
   tenantId = randomUUID();
   metrics = new Metrics();
-  [agents, maxWaiting, handed, canceled] = [[ECHO], null, [], []];
+  [agents, maxWaiting, handed, canceled, outage] = [[ECHO], null, [], [], undefined];
   await query('DELETE FROM schedules');
   await query(`INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
 });
@@ -54,11 +56,10 @@ const query = (text: string): Promise<object[]> => database.systemQuery({ text }
 function worker(): ScheduleAdvancer {
   const environment = loadEnvironment({ DATABASE_URL: testDatabase.url, SCHEDULE_LATE_MS: '60000' });
   const dispatcher = {
-    quotaFor: async () => ({
-      maxInFlight: maxWaiting === null ? null : 0,
-      maxWaiting,
-      exact: maxWaiting !== null,
-    }),
+    quotaFor: async () => {
+      if (outage) throw outage;
+      return { maxInFlight: maxWaiting === null ? null : 0, maxWaiting, exact: maxWaiting !== null };
+    },
     enqueue: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
   };
   const eager = {
@@ -106,6 +107,17 @@ describe('a time of a schedule', () => {
       lastTaskState: 1,
       last: { outcome: 'started', dueAt: schedule.nextAt },
     });
+  });
+
+  it('is fired by a later worker if Postgres is away, and is not refused', async () => {
+    const schedule = await due();
+    outage = Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+    await expect(worker().advance(await take())).rejects.toBe(outage);
+    expect(await read(schedule)).toMatchObject({ pendingAt: schedule.nextAt, last: null });
+    outage = undefined;
+    await worker().advance(await take());
+    expect(await tasks()).toEqual([taskIdAt(schedule, schedule.nextAt!)]);
+    expect(await read(schedule)).toMatchObject({ fired: 1, last: { outcome: 'started' } });
   });
 
   it.each(['before', 'after'])(
