@@ -39,6 +39,13 @@ describe('the isolation of batch keys', () => {
     expect(isolation.mayShare('a')).toBe(false);
   });
 
+  it('does not clear an isolated key that becomes a suspect as well', () => {
+    const isolation = new BatchIsolation();
+    isolation.isolate('a');
+    isolation.suspect('a')(true);
+    expect(isolation.mayShare('a')).toBe(false);
+  });
+
   it('does not clear a key that Postgres has named, however well it is written as a suspect', () => {
     const isolation = new BatchIsolation();
     const wasWritten = isolation.suspect('a');

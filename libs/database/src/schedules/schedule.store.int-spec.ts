@@ -235,6 +235,18 @@ describe('a schedule that is due', () => {
     ]);
   });
 
+  it('that waits does so no longer when its next time is changed, and goes on when something else is', async () => {
+    const nextAt = ago(1_000);
+    const made = await make(nextAt);
+    await schedules.wait(made, 60_000);
+    const waiting = await read(made);
+    expect(waiting.isWaiting).toBe(true);
+    const other = await schedules.change(waiting, spec({ overlap: 'queue' }), nextAt, PLATFORM_ACTOR);
+    expect(other?.isWaiting).toBe(true);
+    const later = await schedules.change(other!, spec(), new Date(Date.now() + 60_000), PLATFORM_ACTOR);
+    expect(later?.isWaiting).toBe(false);
+  });
+
   it('of one tenant is not taken after all those of another', async () => {
     const many = await Promise.all(['a', 'b', 'c'].map((name) => make(ago(60_000), { name })));
     tenantId = randomUUID();

@@ -49,6 +49,26 @@ const approveBy = (by: { approvingToken: string } | { approvingIssuer: string })
     ...by,
     message: textMessage('yes'),
   });
+/** @returns the id of its entry */
+async function trustedIssuer(): Promise<string> {
+  const result = await new IssuerStore(catalog).add(
+    {
+      tenantId,
+      issuer: `https://${randomUUID()}.example.com`,
+      audience: 'baton',
+      selector: null,
+      jwksUrl: null,
+      subjectClaim: 'sub',
+      scopes: ['tasks:approve'],
+      grants: [],
+      agents: [],
+      requestsPerSecond: null,
+    },
+    PLATFORM_ACTOR,
+  );
+  if ('conflict' in result) throw new Error('another issuer is in the way');
+  return result.added.id;
+}
 const approve = (approvingToken: string): Promise<NextTurnResult> => approveBy({ approvingToken });
 const runs = () => sql(stores, `SELECT 1 FROM runs WHERE tenant_id = '${tenantId}'`);
 
@@ -79,47 +99,43 @@ describe('an approval', () => {
 
   it('is written for a user while the tenant trusts its issuer, and not after', async () => {
     const issuers = new IssuerStore(catalog);
-    const result = await issuers.add(
-      {
-        tenantId,
-        issuer: `https://${randomUUID()}.example.com`,
-        audience: 'baton',
-        selector: null,
-        jwksUrl: null,
-        subjectClaim: 'sub',
-        scopes: ['tasks:approve'],
-        grants: [],
-        agents: [],
-        requestsPerSecond: null,
-      },
-      PLATFORM_ACTOR,
-    );
-    if ('conflict' in result) throw new Error('another issuer is in the way');
-    const approvingIssuer = result.added.id;
+    const approvingIssuer = await trustedIssuer();
     const { id: otherTenant } = await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR);
     expect(await issuers.remove(otherTenant, approvingIssuer, PLATFORM_ACTOR)).toBeUndefined();
     await issuers.remove(tenantId, approvingIssuer, PLATFORM_ACTOR);
     await expect(approveBy({ approvingIssuer })).rejects.toThrow(ApproverError);
     await expect(approveBy({ approvingIssuer: randomUUID() })).rejects.toThrow(ApproverError);
     expect(await runs()).toHaveLength(1);
-    const again = await issuers.add(
-      { ...result.added, issuer: `https://${randomUUID()}.example.com` },
-      PLATFORM_ACTOR,
-    );
-    if ('conflict' in again) throw new Error('another issuer is in the way');
-    expect(await approveBy({ approvingIssuer: again.added.id })).toMatchObject({ ok: true });
+    const again = await trustedIssuer();
+    expect(await approveBy({ approvingIssuer: again })).toMatchObject({ ok: true });
     expect(await runs()).toHaveLength(2);
   });
 
-  it('waits for a revocation that has begun, and is refused after it', async () => {
-    const token = await tokenWith(['tasks:approve']);
+  it.each<[string, () => Promise<{ by: Parameters<typeof approveBy>[0]; revoke: string }>]>([
+    [
+      'of its token',
+      async () => {
+        const token = await tokenWith(['tasks:approve']);
+        const revoke = `UPDATE api_tokens SET revoked_at = now() WHERE id = '${token}'`;
+        return { by: { approvingToken: token }, revoke };
+      },
+    ],
+    [
+      'of the trust in its issuer',
+      async () => {
+        const issuer = await trustedIssuer();
+        return { by: { approvingIssuer: issuer }, revoke: `DELETE FROM issuers WHERE id = '${issuer}'` };
+      },
+    ],
+  ])('waits for a revocation %s that has begun, and is refused after it', async (_, begin) => {
+    const { by, revoke } = await begin();
     const client = new Client({ connectionString: stores.url });
     await client.connect();
     try {
       await client.query(`SET baton.tenant = 'system'`);
       await client.query('BEGIN');
-      await client.query('UPDATE api_tokens SET revoked_at = now() WHERE id = $1', [token]);
-      const approved = approve(token).then(
+      await client.query(revoke);
+      const approved = approveBy(by).then(
         () => 'written',
         (error: unknown) => (error as Error).name,
       );

@@ -132,6 +132,16 @@ describe('a task that waits for a person', () => {
     ]);
   });
 
+  it('is tried twelve times, and then no more', async () => {
+    const task = await asking({ remindMs: HOUR_MS });
+    const again = `UPDATE tasks SET reminds_at = now() - interval '1 second' WHERE id = '${task.taskId}' AND reminds_at IS NOT NULL RETURNING id`;
+    for (let tries = 0; tries < 12; tries += 1) {
+      expect(await sql(stores, again)).toHaveLength(1);
+      expect(await kinds()).toEqual([[task.taskId, 'reminder']]);
+    }
+    expect(await sql(stores, again)).toEqual([]);
+  });
+
   it('is escalated when it is time, also if no receiver has taken the reminder', async () => {
     const task = await asking({ remindMs: HOUR_MS, escalateMs: 2 * HOUR_MS });
     await age(task, 1);

@@ -1,5 +1,5 @@
 import type { Environment } from '@baton/config';
-import type { DispatchStore, RunStore } from '@baton/database';
+import type { DispatchStore, Grant, RunStore, SlotUsage } from '@baton/database';
 import type { LimitsService } from '@baton/identity';
 import type { Messaging, RunJob } from '@baton/messaging';
 import type { Logger } from '@baton/telemetry';
@@ -22,6 +22,60 @@ function dispatcherOn(enqueueNewRuns: Messaging['enqueueNewRuns']) {
     dispatcher: new RunDispatcher(unused, unused, unused, { enqueueNewRuns } as Messaging, unused, logger),
   };
 }
+
+/** A dispatcher that reads this usage. It notes the grants of each refill, each of which dispatches as many runs as `dispatched` says. */
+function refilling(usage: Partial<SlotUsage>, dispatched: number[]) {
+  const grants: Grant[][] = [];
+  let isRead = (): void => undefined;
+  const store = {
+    readSlotUsage: async () => ({ reservedSlots: 0, workers: [], inFlight: new Map(), ...usage }),
+    dispatch: async (granted: Grant[]) => {
+      grants.push(granted);
+      const count = dispatched[grants.length - 1] ?? 0;
+      return Array.from({ length: count }, (_, i) => job(`run ${String(i)}`));
+    },
+  } as unknown as DispatchStore;
+  const messaging = { enqueueNewRuns: async () => isRead() } as unknown as Messaging;
+  const environment = { leaseMs: 60_000, defaultLimits: { runsAtOnce: null } } as unknown as Environment;
+  const logger = { warn: () => undefined, info: () => undefined } as unknown as Logger;
+  const unused = {} as RunStore & LimitsService;
+  const dispatcher = new RunDispatcher(store, unused, unused, messaging, environment, logger);
+  /** Resolves when this many refills have ended. */
+  const refill = async (count: number): Promise<void> => {
+    let left = count;
+    const done = new Promise<void>((resolve) => (isRead = () => void (--left === 0 && resolve())));
+    dispatcher.refill();
+    await done;
+    dispatcher.onApplicationShutdown();
+  };
+  return { grants, refill };
+}
+
+describe('a refill', () => {
+  const waiting = new Map([
+    ['a', {}],
+    ['b', {}],
+  ]);
+
+  it('is followed by another one if tenants had fewer waiting runs than they were granted', async () => {
+    const { grants, refill } = refilling({ workerSlots: 4, waiting }, [1, 0]);
+    await refill(2);
+    expect(grants).toHaveLength(2);
+  });
+
+  it('is followed by none if each slot was used', async () => {
+    const { grants, refill } = refilling({ workerSlots: 4, waiting }, [8]);
+    await refill(1);
+    expect(grants).toHaveLength(1);
+  });
+
+  it('gives a tenant without a run in flight one although no slot is free, as at acceptance', async () => {
+    const inFlight = new Map([['b', 100]]);
+    const { grants, refill } = refilling({ workerSlots: 4, waiting, inFlight }, [1]);
+    await refill(1);
+    expect(grants).toEqual([[{ tenantId: 'a', slots: 1, maxInFlight: null }]]);
+  });
+});
 
 describe('new runs with a slot', () => {
   it('go on the queue together if they were accepted together', async () => {

@@ -86,6 +86,14 @@ describe('eager start of a run', () => {
     expect(workersOf(await informed(['one'], 4))).toEqual([undefined, undefined, undefined]);
   });
 
+  it('may begin without a read until half of the lease is over', async () => {
+    const eager = await informed(['one']);
+    const before = Date.now();
+    const { startBefore } = eager.claimFor()!;
+    expect(startBefore).toBeGreaterThanOrEqual(before + LEASE_MS / 2);
+    expect(startBefore).toBeLessThanOrEqual(Date.now() + LEASE_MS / 2);
+  });
+
   it('is not while no worker is known, or none can be told', async () => {
     expect((await informed()).claimFor()).toBeUndefined();
     expect((await informed([])).claimFor()).toBeUndefined();

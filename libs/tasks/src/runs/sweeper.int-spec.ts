@@ -145,6 +145,22 @@ describe('the sweep', () => {
     expect(await stateOf(run)).toBe('running');
   });
 
+  it('takes no lease for a while after Postgres was away: the workers first extend theirs', async () => {
+    const sweeping = sweeper();
+    await sweepLongEnough(sweeping);
+    const run = await claimedBy('cut off');
+    await database.systemQuery(
+      { text: `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${run.runId}'` },
+      [],
+    );
+    const away = jest.spyOn(runs, 'findWork').mockRejectedValueOnce(new Error('no Postgres'));
+    await expect(sweeping.runOnce()).rejects.toThrow('no Postgres');
+    away.mockRestore();
+    await sweeping.runOnce();
+    expect(enqueued).toEqual([]);
+    expect(await stateOf(run)).toBe('running');
+  });
+
   it('fails a run whose worker died on every attempt, and its readers are told', async () => {
     const run = await claimedBy('dead', 1);
     await delay(LEASE_MS);

@@ -152,6 +152,15 @@ describe('TurnOutput', () => {
       expect(updateOf(output, chunk(artifact('a', 'two'), true)).append).toBe(true);
     });
 
+    it('takes nothing of the dead attempt with what an earlier turn had put into it', () => {
+      const [before, after] = [artifact('a', 'turn 1'), artifact('a', 'turn 1', 'dead attempt')];
+      const { snapshot } = claimedRun();
+      const task = { ...snapshot.task, artifacts: [after] };
+      const run = claimedRun({ attempt: 2, artifactsAtStart: [before], snapshot: { ...snapshot, task } });
+      const update = updateOf(new TurnOutput(run, () => undefined), chunk(artifact('a', 'turn 2'), true));
+      expect([update.append, textsOf(update.artifact)]).toEqual([false, ['turn 1', 'turn 2']]);
+    });
+
     it('keeps what an earlier turn had put into it', () => {
       const output = new TurnOutput(withArtifacts(2, artifact('a', 'earlier')), () => undefined);
       const first = updateOf(output, chunk(artifact('a', 'now'), true));

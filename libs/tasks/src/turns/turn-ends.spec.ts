@@ -33,7 +33,7 @@ function turnEnds() {
 
 it('looks after it has suspended a run whether the tasks have ended meanwhile: their ends found no suspended run', async () => {
   const { ends, trace } = turnEnds();
-  await ends.suspend(RUN, { taskIds: ['child'], wakeInMs: undefined } as never, new AbortController().signal);
+  await ends.suspend(RUN, { taskIds: ['child'], wakeInMs: undefined }, new AbortController().signal);
   expect(trace).toEqual(['suspend parent', 'wake parent', 'refill']);
 });
 

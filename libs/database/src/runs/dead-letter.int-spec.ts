@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { OPERATOR_ACTOR } from '../audit/audit-records.js';
+import { openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import { DeadLetterStore } from './dead-letter.store.js';
+
+let stores: Stores;
+let letters: DeadLetterStore;
+beforeAll(async () => {
+  stores = await openStores();
+  letters = new DeadLetterStore(stores.database);
+});
+afterAll(() => stores.close());
+
+/** A run that has used up its attempts. */
+async function deadRun() {
+  const run = await startTask(stores);
+  const { tenantId, runId, taskId } = run;
+  await sql(
+    stores,
+    `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts)
+     VALUES ('${tenantId}', '${runId}', '${taskId}', 'echo', 'given up', 3)`,
+  );
+  return run;
+}
+const records = ({ tenantId }: { tenantId: string }) =>
+  sql(stores, `SELECT action FROM audit_records WHERE tenant_id = '${tenantId}'`);
+
+describe('the redelivery of a dead letter', () => {
+  it('makes the same task when it is asked for again before its task is there, also by a call that wants one more', async () => {
+    const { tenantId, runId } = await deadRun();
+    const [first, second] = [randomUUID(), randomUUID()];
+    expect(await letters.reserve(tenantId, runId, first, false)).toMatchObject({ redeliveredTaskId: first });
+    expect(await letters.reserve(tenantId, runId, second, false)).toMatchObject({ redeliveredTaskId: first });
+    expect(await letters.reserve(tenantId, runId, second, true)).toMatchObject({ redeliveredTaskId: first });
+  });
+
+  it('makes another task after the first one only if one more is wanted', async () => {
+    const { tenantId, runId } = await deadRun();
+    const [first, second] = [randomUUID(), randomUUID()];
+    await letters.reserve(tenantId, runId, first, false);
+    await letters.confirm(tenantId, runId, first, OPERATOR_ACTOR);
+    expect(await letters.reserve(tenantId, runId, second, false)).toMatchObject({
+      redeliveredAt: expect.any(Date) as Date,
+      redeliveredTaskId: first,
+    });
+    expect(await letters.reserve(tenantId, runId, second, true)).toMatchObject({
+      redeliveredAt: null,
+      redeliveredTaskId: second,
+    });
+  });
+
+  it('is in the audit log once, however many calls have made its task', async () => {
+    const run = await deadRun();
+    const { tenantId, runId } = run;
+    const taskId = randomUUID();
+    await letters.reserve(tenantId, runId, taskId, false);
+    await letters.confirm(tenantId, runId, randomUUID(), OPERATOR_ACTOR);
+    expect(await records(run)).toEqual([]);
+    for (let calls = 0; calls < 2; calls += 1) {
+      await letters.confirm(tenantId, runId, taskId, OPERATOR_ACTOR);
+    }
+    expect(await records(run)).toEqual([{ action: 'dead-letter.redeliver' }]);
+  });
+});
