@@ -12,7 +12,7 @@ const write = (path: string, text: string): void => {
 };
 
 /** Of agents that run a copy of their files. */
-const look = (): Promise<string[]> => poll.look(() => true);
+const look = (): Promise<string[]> => poll.readChanges(() => true);
 
 describe('the poll of the folders of agents', () => {
   beforeEach(async () => {
@@ -76,7 +76,7 @@ describe('the poll of the folders of agents', () => {
   });
 
   it('leaves out what an agent may have written itself, unless it runs a copy of its files', async () => {
-    const look = () => poll.look(() => false);
+    const look = () => poll.readChanges(() => false);
     write('keeper/state.json', '{}');
     write('keeper/made.mjs', 'made');
     await look();

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { agentFiles, isModule, isSourceFile, LOCK_FILE } from './agent-code.js';
 import { fileStamps, isSameFiles } from './file-stamps.js';
 
-/** Time between two looks, in ms. */
-const LOOK_MS = 5_000;
+/** Time between two polls, in ms. */
+const POLL_MS = 5_000;
 
 type Stamps = ReadonlyMap<string, string>;
 
 interface SeenFolder {
   /** When its agent was loaded. */
   loaded: Stamps;
-  /** At the last look. */
+  /** At the last poll. */
   last: Stamps;
 }
 
@@ -23,7 +23,7 @@ const NEW: SeenFolder = { loaded: new Map(), last: new Map() };
  */
 type CountsAll = (slug: string) => boolean;
 
-/** Finds changed files below the folders of agents. It looks at them every 5 s, as network volumes report no changes. */
+/** Finds changed files below the folders of agents. It polls them every 5 s, as network volumes report no changes. */
 export class FolderPoll {
   readonly isForAuthors = false;
   private readonly seen = new Map<string, SeenFolder>();
@@ -47,17 +47,17 @@ export class FolderPoll {
     return poll;
   }
 
-  /** Looks again and again, and calls `onChange` for what `look` has found. */
+  /** Polls the folder, and calls `onChange` for each agent that `readChanges` returns. */
   start(
     countsAll: CountsAll,
     { onChange, onError }: { onChange: (slug: string) => void; onError: (error: unknown) => void },
   ): void {
     if (this.isClosed) return;
     this.timer = setTimeout(() => {
-      void this.look(countsAll)
+      void this.readChanges(countsAll)
         .then((slugs) => slugs.forEach(onChange), onError)
         .then(() => this.start(countsAll, { onChange, onError }));
-    }, LOOK_MS).unref();
+    }, POLL_MS).unref();
   }
 
   close(): void {
@@ -66,10 +66,10 @@ export class FolderPoll {
   }
 
   /**
-   * @returns the agents whose files have changed since they were loaded. Two looks must find the same files: a release may still be being copied
+   * @returns the agents whose files have changed since they were loaded. Two polls must find the same files: a release may still be being copied
    * @throws the error of the file system, if the directory cannot be read
    */
-  async look(countsAll: CountsAll): Promise<string[]> {
+  async readChanges(countsAll: CountsAll): Promise<string[]> {
     const changed: string[] = [];
     for (const slug of new Set([...(await this.slugs()), ...this.seen.keys()])) {
       const now = await this.stampsOf(slug);

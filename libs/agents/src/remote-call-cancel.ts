@@ -28,7 +28,7 @@ type RemoteEntry = z.output<typeof remoteEntry>;
  * Cancels the tasks at tool servers that the calls of a canceled task still wait for. A server that is no longer in the settings of the agent
  * cannot be called.
  * @param stored the whole journal of the task
- * @returns whether all servers have been told, or need not be
+ * @returns whether all servers have got the cancel, or need none
  */
 export async function cancelRemoteCalls(
   agent: Agent | undefined,
@@ -38,14 +38,14 @@ export async function cancelRemoteCalls(
   const calls = openCalls(stored);
   if (!agent || calls.length === 0) return true;
   const { cancelAtServer } = await import('./runtimes/llm/tools/mcp/cancel-at-server.js');
-  const told = calls.map(async (call) => {
+  const cancels = calls.map(async (call) => {
     const { server, url, task } = call.remote;
     const settings = configOf(agent, call)?.tools.mcp.find(({ name }) => name === server);
     if (!task || !settings || !('url' in settings) || settings.url !== url) return true;
     const ports = { outbound, secrets, environment, log: logger };
     return cancelAtServer(settings, ports, task.taskId, AbortSignal.timeout(CANCEL_MS));
   });
-  return (await Promise.all(told)).every(Boolean);
+  return (await Promise.all(cancels)).every(Boolean);
 }
 
 function configOf({ definition }: Agent, { settings }: RemoteEntry): LlmConfig | undefined {

@@ -135,12 +135,12 @@ function leftOutTools(
   count: number,
   field: string,
 ): FieldViolation[] {
-  const told = leftOut
+  const descriptions = leftOut
     .slice(0, MAX_NAMED)
     .map(({ name, reason }) => `${nameOf(name)} is left out: it ${reason}`);
-  const more = count - told.length;
-  if (more > 0) told.push(`${more} more tools of the MCP server "${server.name}" are left out`);
-  return told.map((description) => ({ field, description }));
+  const more = count - descriptions.length;
+  if (more > 0) descriptions.push(`${more} more tools of the MCP server "${server.name}" are left out`);
+  return descriptions.map((description) => ({ field, description }));
 }
 
 const nameOf = (tool: string): string => `the tool "${tool.slice(0, MAX_NAME)}"`;

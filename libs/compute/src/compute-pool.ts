@@ -45,7 +45,7 @@ const IDLE_MS = 30_000;
 /** Maximum time for a thread to start, on a very busy machine. */
 const START_MS = 60_000;
 /** How often the CPU time of a piece of work is read, in ms. */
-const LOOK_MS = 50;
+const CHECK_MS = 50;
 /** How much longer than its CPU time a piece of work may take. */
 const MAX_SLOWNESS = 10;
 /** Part of the time that the work of one tenant may take in this process. */
@@ -202,7 +202,7 @@ class Deadline {
   private readonly controller = new AbortController();
   private timer: NodeJS.Timeout;
   private readonly asked = performance.now();
-  /** Set at the first look after the work has begun. */
+  /** Set at the first check after the work has begun. */
   private begun: { at: number; cpuMs: number | undefined } | undefined;
 
   /** @param started see `compute` in compute-thread.ts */
@@ -210,12 +210,12 @@ class Deadline {
     private readonly started: Int32Array,
     private readonly timeoutMs: number,
   ) {
-    this.timer = setTimeout(this.look, LOOK_MS);
+    this.timer = setTimeout(this.check, CHECK_MS);
   }
 
-  private readonly look = (): void => {
+  private readonly check = (): void => {
     if (this.isOver()) this.controller.abort();
-    else this.timer = setTimeout(this.look, LOOK_MS);
+    else this.timer = setTimeout(this.check, CHECK_MS);
   };
 
   private isOver(): boolean {

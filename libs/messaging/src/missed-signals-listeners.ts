@@ -1,7 +1,7 @@
 import { type ControlMessage, type Unsubscribe } from './messaging.js';
 import { QuietLog } from './quiet-log.js';
 
-/** Listeners that read again what signals may not have told them. */
+/** Listeners that read again when signals may be lost. */
 export class MissedSignalsListeners {
   private readonly listeners = new Set<() => void>();
 
@@ -13,10 +13,11 @@ export class MissedSignalsListeners {
   }
 
   /** Another process reports that it could not publish. */
-  readonly hear = ({ type }: ControlMessage): void => {
+  readonly onControl = ({ type }: ControlMessage): void => {
     if (type === 'signals-lost') this.call();
   };
 
+  /** Calls all listeners. A failure of one is logged. */
   call(): void {
     for (const listener of this.listeners) {
       try {

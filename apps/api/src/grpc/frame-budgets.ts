@@ -26,7 +26,7 @@ interface Budget {
  */
 export class FrameBudgets {
   private readonly budgets = new WeakMap<Connection, Budget>();
-  private lookedAt = performance.now();
+  private checkedAt = performance.now();
 
   /** @param onPaused called when a connection is not read for a while */
   constructor(
@@ -46,15 +46,15 @@ export class FrameBudgets {
     this.of(connection).added += 2 * bytes;
   }
 
-  /** Looks at all open connections. */
-  look(connections: Iterable<Connection>): void {
+  /** Checks the budgets of all open connections. */
+  check(connections: Iterable<Connection>): void {
     const now = performance.now();
-    const grown = ((now - this.lookedAt) / 1_000) * FRAME_BYTES_PER_SECOND;
-    this.lookedAt = now;
-    for (const connection of connections) this.settle(connection, grown);
+    const grown = ((now - this.checkedAt) / 1_000) * FRAME_BYTES_PER_SECOND;
+    this.checkedAt = now;
+    for (const connection of connections) this.update(connection, grown);
   }
 
-  private settle(connection: Connection, grown: number): void {
+  private update(connection: Connection, grown: number): void {
     const budget = this.of(connection);
     const { bytesRead, bytesWritten } = connection.socket;
     budget.bytes += grown + budget.added + (bytesWritten - budget.written) / SENT_BYTES_A_BYTE;

@@ -37,10 +37,10 @@ export class GrpcHealth {
         call.emit('error', UNREADABLE);
         return;
       }
-      const tell = (): void => void call.write(this.answerTo('Watch', name));
-      this.watching.set(call, tell);
+      const send = (): void => void call.write(this.answerTo('Watch', name));
+      this.watching.set(call, send);
       call.on('cancelled', () => this.watching.delete(call));
-      tell();
+      send();
     };
     addService(server, HEALTH, { Check: check, Watch: watch });
   }
@@ -48,8 +48,8 @@ export class GrpcHealth {
   /** The process is shutting down: balancers send no further calls. */
   drain(): void {
     this.isServing = false;
-    for (const [call, tell] of this.watching) {
-      tell();
+    for (const [call, send] of this.watching) {
+      send();
       call.end();
     }
   }

@@ -20,7 +20,7 @@ const RESETS = 2;
 /** Short, so that an attack is seen within a second. */
 const WINDOW_MS = 1_000;
 /** Pause between two checks of all connections, in ms. */
-const LOOK_MS = 50;
+const CHECK_MS = 50;
 
 /** The calls of a session. */
 interface Calls {
@@ -71,7 +71,7 @@ export class GrpcSessions {
   private newCalls: NewCall[] = [];
   private isScheduled = false;
   private readonly unread = new Set<Connection>();
-  private looking: NodeJS.Timeout | undefined;
+  private checkTimer: NodeJS.Timeout | undefined;
   /** By the name of the limit. */
   private readonly logs = new Map<string, PacedLog>();
 
@@ -112,7 +112,7 @@ export class GrpcSessions {
     http2Server.prependListener('session', (session) => {
       const connection = this.options.connectionOf(session);
       if (connection) this.connections.set(session, connection);
-      this.looking ??= setInterval(this.look, LOOK_MS).unref();
+      this.checkTimer ??= setInterval(this.check, CHECK_MS).unref();
     });
   }
 
@@ -174,12 +174,12 @@ export class GrpcSessions {
     session.destroy(new Error(text), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  private readonly look = (): void => {
+  private readonly check = (): void => {
     const connections = [...this.options.all()];
-    this.frames.look(connections);
+    this.frames.check(connections);
     if (connections.length > 0) return;
-    clearInterval(this.looking);
-    this.looking = undefined;
+    clearInterval(this.checkTimer);
+    this.checkTimer = undefined;
   };
 
   private log(text: string, limit: string, connection: Connection | undefined): void {

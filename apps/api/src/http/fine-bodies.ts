@@ -23,9 +23,9 @@ export class FineBodies {
     return this.slots.take(holder);
   }
 
-  /** @param goOn called in the turn of a body, never at once. It returns how many chunks the body has taken. It must not throw */
-  rest(goOn: () => number): void {
-    this.resting.push(goOn);
+  /** @param takeRest called in the turn of a body, never at once. It returns how many chunks the body has taken. It must not throw */
+  rest(takeRest: () => number): void {
+    this.resting.push(takeRest);
     if (this.isGoing) return;
     this.isGoing = true;
     this.awaitTurn();

@@ -45,11 +45,11 @@ export class PacedRequest extends IncomingMessage {
     this.isFine = this.bytes < this.chunks * SMALL_CHUNK_BYTES;
     if (!this.isFine || this.kept) return;
     this.kept = new Chunks();
-    fineBodies.rest(() => this.goOn());
+    fineBodies.rest(() => this.takeRest());
   }
 
   /** Passes on what it has kept. @returns how many chunks that are */
-  private goOn(): number {
+  private takeRest(): number {
     const { kept } = this;
     this.kept = undefined;
     if (!kept || this.destroyed) return 0;

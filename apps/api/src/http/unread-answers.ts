@@ -10,7 +10,7 @@ import { inNetworks } from './networks.js';
  */
 const MAX_UNREAD_MB = 64;
 /** An answer that is there at two looks has waited for its reader. */
-const LOOK_MS = 500;
+const CHECK_MS = 500;
 
 /** What the readers at one address have not taken. */
 interface Readers {
@@ -35,9 +35,9 @@ export class UnreadAnswers {
   private readonly outside = new WeakMap<Socket, number>();
   private readonly isProxy: (address: string) => boolean;
   private readonly maxBytes: number;
-  /** Connections whose answers have waited at the last look, in the order in which they began to. */
+  /** Connections whose answers have waited at the last check, in the order in which they began to. */
   private unread = new Set<Socket>();
-  private looking: NodeJS.Timeout | undefined;
+  private checkTimer: NodeJS.Timeout | undefined;
   private readonly closings = new PacedLog();
 
   constructor(
@@ -57,13 +57,13 @@ export class UnreadAnswers {
   /** Bounds the answers of a connection. */
   watch(socket: Socket): void {
     this.sockets.add(socket);
-    this.looking ??= setInterval(() => this.look(), LOOK_MS).unref();
+    this.checkTimer ??= setInterval(() => this.check(), CHECK_MS).unref();
     socket.once('close', () => {
       this.sockets.delete(socket);
       this.unread.delete(socket);
       if (this.sockets.size > 0) return;
-      clearInterval(this.looking);
-      this.looking = undefined;
+      clearInterval(this.checkTimer);
+      this.checkTimer = undefined;
     });
   }
 
@@ -76,7 +76,7 @@ export class UnreadAnswers {
     return socket.writableLength + (this.outside.get(socket) ?? 0);
   }
 
-  private look(): void {
+  private check(): void {
     let total = 0;
     const still = [...this.unread].filter((socket) => this.bytesOf(socket) > 0);
     const unread = new Set(still);

@@ -60,13 +60,13 @@ export async function planChanges(
 /** A line for everything that the server warns of. An agent that is made by another of the files is there in a moment. */
 export const warningsOf = (plans: readonly PlannedChange[]): string[] =>
   plans.flatMap(({ file, warnings, hints, unchecked }) => {
-    const told = warnings.filter(({ agent }) => !plans.some(({ slug }) => slug === agent));
+    const ofOthers = warnings.filter(({ agent }) => !plans.some(({ slug }) => slug === agent));
     const others = [...hints, ...unchecked];
-    if (told.length + others.length === 0) return [];
+    if (ofOthers.length + others.length === 0) return [];
     const source = new YamlSource(readText(file));
     const line = ({ field, description }: WrongField): string =>
       `Warning: ${file}:${source.lineOf(field)}: ${field}: ${description}.`;
-    return [...told.map((each) => `${line(each)} It fails when the agent runs.`), ...others.map(line)];
+    return [...ofOthers.map((each) => `${line(each)} It fails when the agent runs.`), ...others.map(line)];
   });
 
 /** Write a planned change, unless the agent was changed since. Throws OperatorError. */
@@ -85,10 +85,10 @@ async function planChange(
 ): Promise<PlannedChange> {
   const document = await readAgentFile(file);
   const slug = slugIn(file, document);
-  const twin = others.find((other) => other.slug === slug);
-  if (twin)
+  const other = others.find((plan) => plan.slug === slug);
+  if (other)
     throw new OperatorError(
-      `${file}: slug: "${slug}" is also the slug of ${twin.file}: give each agent its own.`,
+      `${file}: slug: "${slug}" is also the slug of ${other.file}: give each agent its own.`,
     );
   const found = await client.find(slug);
   // An own agent hides an agent of the operator. It does not change it.

@@ -13,7 +13,7 @@ import { guardAuditIfUnused } from './audit-guard.js';
 import type { Migration } from './migration-file.js';
 import { MigrationSession, type MigrationOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
-import { mendShiftedTimes } from './shifted-times.js';
+import { correctShiftedTimes } from './shifted-times.js';
 import { grantDefaultPrivileges } from './role-rights.js';
 import { StepRunner } from './step-runner.js';
 import { enforceIfUnused } from './system-key.js';
@@ -58,7 +58,7 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
  * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own table as `prisma
  * migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it. After a failure or crash the
  * next call continues where this one stopped. Then it has Postgres compress long texts with LZ4 (`compressTexts`), and corrects times that
- * an earlier release has stored wrongly (`mendShiftedTimes`).
+ * an earlier release has stored wrongly (`correctShiftedTimes`).
  * A database without tenants then has the guard of its audit log (`guardAuditIfUnused`), and asks for the `systemKey`.
  * @returns the names of the migrations applied
  */
@@ -68,7 +68,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   const applied = await applyPending(databaseUrl, settled);
   if (options.folder === undefined) {
     await compressTexts(databaseUrl, settled);
-    const mended = await mendShiftedTimes(databaseUrl, systemKey);
+    const mended = await correctShiftedTimes(databaseUrl, systemKey);
     if (mended > 0) {
       report(
         `Mended ${mended} times that an earlier release had stored in the time zone of Postgres in place of UTC.`,
@@ -171,12 +171,12 @@ async function prepare(session: Client): Promise<void> {
  * would wait for its end.
  */
 async function takeLock(session: Client, report: (line: string) => void): Promise<void> {
-  for (let told = false; ; told = true) {
+  for (let isReported = false; ; isReported = true) {
     const { rows } = await session.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [
       MIGRATION_LOCK,
     ]);
     if (rows[0]?.taken) return;
-    if (!told) {
+    if (!isReported) {
       const [holder] = (await session.query<{ pid: number }>(LOCK_HOLDER, [MIGRATION_LOCK])).rows;
       report(
         `Another process migrates this database (pid ${holder?.pid ?? '?'} in Postgres). Waiting for it.`,

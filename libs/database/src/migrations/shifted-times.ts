@@ -73,13 +73,13 @@ HAVING bool_and(${isOffset('r.shift')})`;
  * shift does: the two differ when the clocks change between the two times of a row.
  */
 const inUtc = (time: string): string => `(${time} AT TIME ZONE $1::text) AT TIME ZONE 'UTC'`;
-const mended = (column: string, by: string): string => `CASE
+const corrected = (column: string, by: string): string => `CASE
   WHEN abs(extract(epoch FROM ${inUtc(`t.${by}`)} - t.${by}) + d.shift) < 1 THEN ${inUtc(`t.${column}`)}
   ELSE t.${column} - d.shift * interval '1 s' END`;
 
-const mend = (each: ShiftedColumn): string => `
+const correctTimes = (each: ShiftedColumn): string => `
 UPDATE ${each.table} t
-SET ${[each.column, ...(each.also === undefined ? [] : [each.also])].map((name) => `${name} = ${mended(name, each.column)}`).join(', ')}
+SET ${[each.column, ...(each.also === undefined ? [] : [each.also])].map((name) => `${name} = ${corrected(name, each.column)}`).join(', ')}
 FROM (${shifted(each)}) d WHERE t.ctid = d.row`;
 
 /** The last expiry of each token that a person has set. */
@@ -106,7 +106,7 @@ const ZONE = `SELECT current_setting('TimeZone') AS zone,
 
 /** Times that an earlier release stored in the time zone of Postgres instead of UTC. */
 export interface ShiftedTimes {
-  /** How many `npm run migrate` can mend. */
+  /** How many `npm run migrate` can correct. */
   count: number;
   /** The time zone of sessions that set none. */
   zone: string;
@@ -128,15 +128,18 @@ export async function findShiftedTimes(client: Client, databaseUrl: string): Pro
 /**
  * Corrects the times that differ from the audit log. It can be repeated.
  * @param systemKey DATABASE_SYSTEM_KEY. With another key than the database asks for, nothing is done.
- * @returns how many times it has mended
+ * @returns how many times it has corrected
  */
-export async function mendShiftedTimes(databaseUrl: string, systemKey: string | undefined): Promise<number> {
+export async function correctShiftedTimes(
+  databaseUrl: string,
+  systemKey: string | undefined,
+): Promise<number> {
   const { zone } = await zoneOf(databaseUrl);
   return inSession(sessionConfig(databaseUrl), async (client) => {
     if (await isSystemKeyRefused(client, systemKey)) return 0;
     for (const statement of beginIn(SYSTEM_SCOPE, systemKey)) await client.query(statement);
     let count = (await client.query(MEND_EXPIRIES)).rowCount ?? 0;
-    for (const each of COLUMNS) count += (await client.query(mend(each), [zone])).rowCount ?? 0;
+    for (const each of COLUMNS) count += (await client.query(correctTimes(each), [zone])).rowCount ?? 0;
     await client.query('COMMIT');
     return count;
   });

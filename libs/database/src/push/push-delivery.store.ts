@@ -370,7 +370,7 @@ export class PushDeliveryStore {
 
   /**
    * The receiver has everything up to `sequence`. If there is more, the lease is renewed, else it ends.
-   * @param told the answer of the receiver; unset = there was nothing to deliver
+   * @param answer the answer of the receiver; unset = there was nothing to deliver
    * @returns the last event of the log; undefined: nothing more is to be delivered now, because the config was deleted or set again,
    * another worker has it, or its tenant was suspended
    */
@@ -378,9 +378,9 @@ export class PushDeliveryStore {
     claimed: ClaimedPush,
     sequence: number,
     leaseMs: number,
-    told?: { status: number; ms: number; mode?: PushMode | undefined; exchange?: string | undefined },
+    answer?: { status: number; ms: number; mode?: PushMode | undefined; exchange?: string | undefined },
   ): Promise<number | undefined> {
-    const values = ADVANCE.values({ config: claimed, to: { ...told, sequence, leaseMs } });
+    const values = ADVANCE.values({ config: claimed, to: { ...answer, sequence, leaseMs } });
     type HeadRow = { head: number; suspended: boolean };
     const [row] = await this.database.tenantQuery<HeadRow>(claimed.tenantId, ADVANCE, values);
     return row && !row.suspended ? row.head : undefined;

@@ -17,52 +17,52 @@ import type { SweepFindings } from './sweep-findings.js';
  */
 const FIND_WORK: Statement = {
   text: `
-SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written,
-  coalesce(leases.first_end < look.started_at, false) AS "expiredRuns",
-  coalesce(orphans.lost_at <= look.started_at, false) AS "orphanedRuns",
+SELECT sweep.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written,
+  coalesce(leases.first_end < sweep.started_at, false) AS "expiredRuns",
+  coalesce(orphans.lost_at <= sweep.started_at, false) AS "orphanedRuns",
   (extract(epoch FROM least(
-    leases.next_end, CASE WHEN orphans.lost_at > look.started_at THEN orphans.lost_at END,
-    (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > look.started_at),
-    (SELECT min(due_at) FROM push_configs WHERE due_at > look.started_at),
-    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > look.started_at),
-    (SELECT min(wakes_at) FROM tasks WHERE wakes_at > look.started_at),
-    (SELECT min(due_at) FROM bulk_operations WHERE due_at > look.started_at)
-  ) - look.started_at) * 1000)::float8 AS "nextMs",
+    leases.next_end, CASE WHEN orphans.lost_at > sweep.started_at THEN orphans.lost_at END,
+    (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > sweep.started_at),
+    (SELECT min(due_at) FROM push_configs WHERE due_at > sweep.started_at),
+    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > sweep.started_at),
+    (SELECT min(wakes_at) FROM tasks WHERE wakes_at > sweep.started_at),
+    (SELECT min(due_at) FROM bulk_operations WHERE due_at > sweep.started_at)
+  ) - sweep.started_at) * 1000)::float8 AS "nextMs",
   EXISTS (
     SELECT FROM runs
     WHERE state = 'queued' AND enqueued_at IS NOT NULL
-      AND enqueued_at < look.started_at - $1::int * interval '1 millisecond'
+      AND enqueued_at < sweep.started_at - $1::int * interval '1 millisecond'
   ) AS "staleQueuedRuns",
   EXISTS (
-    SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= look.started_at)
+    SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= sweep.started_at)
   ) AS "waitingRuns",
-  EXISTS (SELECT FROM runs WHERE ${isSleepOver('look.started_at')}) AS "dueSleeps",
+  EXISTS (SELECT FROM runs WHERE ${isSleepOver('sweep.started_at')}) AS "dueSleeps",
   EXISTS (SELECT FROM runs WHERE ${WAITS_FOR_TASKS}) AS "waitsForTasks",
   EXISTS (SELECT FROM runs WHERE state = 'suspended' AND parked_at IS NOT NULL) AS "parkedRuns",
-  EXISTS (SELECT FROM tasks WHERE wakes_at <= look.started_at) AS "unansweredTasks",
+  EXISTS (SELECT FROM tasks WHERE wakes_at <= sweep.started_at) AS "unansweredTasks",
   EXISTS (
-    SELECT FROM tasks WHERE ${isCanceledAndDue('remote_calls_at', 'look.started_at')}
+    SELECT FROM tasks WHERE ${isCanceledAndDue('remote_calls_at', 'sweep.started_at')}
   ) AS "canceledRemoteCalls",
-  EXISTS (SELECT FROM tasks WHERE ${isUndoDue('look.started_at')}) AS "dueCompensations",
+  EXISTS (SELECT FROM tasks WHERE ${isUndoDue('sweep.started_at')}) AS "dueCompensations",
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",
-  ${isAnyDue('look.started_at')} AS "dueSchedules",
-  EXISTS (SELECT FROM push_configs WHERE due_at <= look.started_at) AS "duePushes",
-  EXISTS (SELECT FROM bulk_operations WHERE due_at <= look.started_at) AS "bulkOperations",
-  EXISTS (SELECT FROM tasks WHERE reminds_at <= look.started_at) AS "dueReminders",
-  EXISTS (SELECT FROM spending_counts WHERE notice_at <= look.started_at) AS "dueSpendingWarnings",
+  ${isAnyDue('sweep.started_at')} AS "dueSchedules",
+  EXISTS (SELECT FROM push_configs WHERE due_at <= sweep.started_at) AS "duePushes",
+  EXISTS (SELECT FROM bulk_operations WHERE due_at <= sweep.started_at) AS "bulkOperations",
+  EXISTS (SELECT FROM tasks WHERE reminds_at <= sweep.started_at) AS "dueReminders",
+  EXISTS (SELECT FROM spending_counts WHERE notice_at <= sweep.started_at) AS "dueSpendingWarnings",
   EXISTS (
     SELECT FROM agents WHERE next_version IS NOT NULL AND next_share > 0 AND deleted_at IS NULL
   ) AS "triedVersions"
-FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
+FROM (SELECT clock_timestamp() AS started_at) sweep, LATERAL (
   SELECT min(lease_expires_at) AS first_end,
-    min(lease_expires_at) FILTER (WHERE lease_expires_at >= look.started_at) AS next_end
+    min(lease_expires_at) FILTER (WHERE lease_expires_at >= sweep.started_at) AS next_end
   FROM runs WHERE state = 'running'
 ) leases, LATERAL (
   SELECT min(r.lease_expires_at) - $2::int * interval '1 millisecond' AS lost_at
   FROM (${ENDED_WORKERS}) w, runs r
-  WHERE r.state = 'running' AND r.worker_id = w.id AND r.lease_expires_at >= look.started_at
+  WHERE r.state = 'running' AND r.worker_id = w.id AND r.lease_expires_at >= sweep.started_at
 ) orphans`,
 };
 

@@ -48,7 +48,7 @@ interface ToldWebhooks {
   isDone: boolean;
 }
 
-const TOLD = {
+const NOTICE = {
   tenant_id: ['uuid', ({ warning }) => warning.tenantId],
   cap_id: ['uuid', ({ warning }) => warning.cap.id],
   subject: ['text', ({ warning }) => warning.usedBy],
@@ -59,10 +59,10 @@ const TOLD = {
 
 const NOTE = statement(
   'spending-warning-note',
-  { told: one(TOLD) },
-  ({ told }) => `
-UPDATE spending_counts SET notified = ${told.webhooks}, notice_at = CASE WHEN ${told.is_done} THEN NULL ELSE notice_at END
-WHERE tenant_id = ${told.tenant_id} AND cap_id = ${told.cap_id} AND subject = ${told.subject} AND period_start = ${told.period_start}`,
+  { notice: one(NOTICE) },
+  ({ notice }) => `
+UPDATE spending_counts SET notified = ${notice.webhooks}, notice_at = CASE WHEN ${notice.is_done} THEN NULL ELSE notice_at END
+WHERE tenant_id = ${notice.tenant_id} AND cap_id = ${notice.cap_id} AND subject = ${notice.subject} AND period_start = ${notice.period_start}`,
 );
 
 /** Notices about caps that are nearly used. `TokenUsageStore` finds them when it counts a call. */
@@ -77,7 +77,7 @@ export class SpendingWarningStore {
 
   /** @param webhooks all that have it @param isDone none is left */
   async note(warning: SpendingWarning, webhooks: readonly string[], isDone: boolean): Promise<void> {
-    const values = NOTE.values({ told: { warning, webhooks, isDone } });
+    const values = NOTE.values({ notice: { warning, webhooks, isDone } });
     await this.database.tenantQuery(warning.tenantId, NOTE, values);
   }
 }

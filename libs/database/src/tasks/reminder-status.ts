@@ -27,8 +27,8 @@ export function remindersOf({
   if (!reminder) return [];
   const { kind, escalateMs, sent } = reminder;
   const statusOf = (of: ReminderStatus['kind'], dueAt: Date | null): ReminderStatus => {
-    const told = sent?.[of];
-    return { kind: of, dueAt, sentAt: told ? new Date(told.at) : null, webhooks: told?.webhooks ?? 0 };
+    const notice = sent?.[of];
+    return { kind: of, dueAt, sentAt: notice ? new Date(notice.at) : null, webhooks: notice?.webhooks ?? 0 };
   };
   const found: ReminderStatus[] = [];
   if (kind === 'reminder') found.push(statusOf('reminder', remindsAt));

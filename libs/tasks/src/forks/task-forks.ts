@@ -147,7 +147,7 @@ export class TaskForks {
     }
     const id = continuationOf(taskId);
     if (await this.acceptance.exists(tenantId, id)) return { taskId: id, agent };
-    const isNew = await this.goOn(tenantId, { failed, turn, agent, id });
+    const isNew = await this.makeContinuation(tenantId, { failed, turn, agent, id });
     if (isNew) await this.forks.noteContinued(tenantId, taskId, id, by);
     return { taskId: id, agent };
   }
@@ -223,7 +223,7 @@ export class TaskForks {
   }
 
   /** The task that continues a failed one. @returns whether this call has made it */
-  private async goOn(
+  private async makeContinuation(
     tenantId: string,
     { failed, turn, agent, id }: { failed: StoredTask; turn: ForkedTurn; agent: Agent; id: string },
   ): Promise<boolean> {

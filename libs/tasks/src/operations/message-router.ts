@@ -30,7 +30,7 @@ import { explainPush, type PreparedPush, PushOperations } from './push-operation
 import { TaskFinder } from './task-finder.js';
 
 /** Maximum number of tries to find the turn of a message that several callers send under one id at once. */
-const MAX_LOOKS = 5;
+const MAX_TRIES = 5;
 
 /** Lifetime of an Idempotency-Key in profiles that do not deduplicate by message id. */
 const HEADER_HOURS = 24;
@@ -92,7 +92,7 @@ export class MessageRouter {
     const { clientTaskId } = call;
     const aliasRule = clientTaskId === undefined ? undefined : call.rules.clientTaskIds;
     try {
-      for (let look = 0; look < MAX_LOOKS; look++) {
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
         if (clientTaskId !== undefined && aliasRule) {
           const turn = await this.acceptUnderAlias(sent, clientTaskId, aliasRule);
           if ('watch' in turn) return turn;

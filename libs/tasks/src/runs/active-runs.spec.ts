@@ -35,7 +35,7 @@ describe('a worker whose heartbeat does not reach Postgres', () => {
     expect(active.cutOff.aborted).toBe(false);
   });
 
-  it('is not cut off by a short outage', () => {
+  it('is not cut off by a short outage, and is by a long one after it', () => {
     const active = runs(TaskState.TASK_STATE_WORKING);
     active.onHeartbeat(outage);
     jest.advanceTimersByTime(6_000);
@@ -43,6 +43,8 @@ describe('a worker whose heartbeat does not reach Postgres', () => {
     active.onHeartbeat(outage);
     jest.advanceTimersByTime(6_000);
     expect(active.cutOff.aborted).toBe(false);
+    jest.advanceTimersByTime(4_000);
+    expect(active.cutOff.aborted).toBe(true);
   });
 });
 

@@ -81,7 +81,7 @@ export class Sweeper extends RepeatedWork {
     this.nextMs = Infinity;
     if (!this.leader.isLeader) return;
     const { staleQueuedRunMs } = this.environment;
-    const found = await this.look();
+    const found = await this.findWork();
     this.nextMs = found.nextMs === null ? Infinity : found.nextMs + AFTER_MS;
     if (found.expiredRuns || found.staleQueuedRuns) await this.endStrayRuns(found.at);
     if (this.reclaimGuard.mayReclaim) {
@@ -132,7 +132,7 @@ export class Sweeper extends RepeatedWork {
     return Math.min(super.nextPauseMs() ?? sweepMs, Math.max(this.nextMs, sweepMs * SHORTEST));
   }
 
-  private async look(): Promise<SweepFindings> {
+  private async findWork(): Promise<SweepFindings> {
     try {
       const found = await this.leader.sweep(this.environment.staleQueuedRunMs, this.orphanLeaseMs);
       this.noteBeat(true);

@@ -19,7 +19,7 @@ import { assertTimes, nextTime } from './schedule-times.js';
 import { ticksOf } from './ticks.js';
 
 /** Maximum number of tries to change a schedule while others change or fire it. */
-const MAX_LOOKS = 10;
+const MAX_TRIES = 10;
 /** Members that say when the schedule fires. A change of one of them computes the next time again. */
 const WHEN = ['cron', 'at', 'timeZone', 'startsAt', 'endsAt', 'maxCount', 'paused'] as const;
 
@@ -70,7 +70,7 @@ export class Schedules {
    */
   async change(viewer: Viewer, idOrName: string, patch: Partial<ScheduleSpec>, by: Actor): Promise<Schedule> {
     if (patch.agent !== undefined) await this.assertAgent(viewer, patch.agent);
-    for (let look = 0; look < MAX_LOOKS; look++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const found = await this.find(viewer, idOrName);
       const spec = merge(found, patch);
       const now = clock.date();

@@ -80,7 +80,7 @@ function Reminded({
 }: {
   of: NonNullable<Task['reminders']>[number];
 }) {
-  const told = webhooks === 1 ? 'one webhook' : `${webhooks} webhooks`;
+  const notified = webhooks === 1 ? 'one webhook' : `${webhooks} webhooks`;
   if (sent === null) {
     if (due === null) return 'given up: no receiver has taken it';
     return (
@@ -98,7 +98,7 @@ function Reminded({
   }
   return (
     <>
-      sent to {told} <Time at={sent} />
+      sent to {notified} <Time at={sent} />
       {due !== null && (
         <>
           , the others are tried again <Time at={due} />

@@ -111,17 +111,17 @@ class Follower {
         const { state, events } = task;
         this.listener.read(task);
         if (isTerminal(state) && this.last >= events) {
-          this.tell('ended');
+          this.report('ended');
           return;
         }
-        this.tell('live');
+        this.report('live');
       } catch (error) {
         // Another try would have the same result. A page that is closed shows nothing.
         if (error instanceof ApiError && !error.isTransient) {
-          this.tell('ended', error);
+          this.report('ended', error);
           return;
         }
-        this.tell('cut');
+        this.report('cut');
       }
       pause = this.last > before ? FIRST_PAUSE_MS : Math.min(2 * pause, MAX_PAUSE_MS);
       await new Promise((resolve) => setTimeout(resolve, pause));
@@ -161,10 +161,10 @@ class Follower {
     if (this.events.length > 2 * MAX_EVENTS) this.events.splice(0, MAX_EVENTS);
     if (event.artifactUpdate) addToArtifacts(this.artifacts, event.artifactUpdate);
     if (event.statusUpdate) this.listener.changed();
-    this.timer ??= setTimeout(() => this.tell('live'), event.seq > LONG_LOG ? LONG_FRAME_MS : FRAME_MS);
+    this.timer ??= setTimeout(() => this.report('live'), event.seq > LONG_LOG ? LONG_FRAME_MS : FRAME_MS);
   }
 
-  private tell(state: TaskLog['state'], error?: unknown): void {
+  private report(state: TaskLog['state'], error?: unknown): void {
     clearTimeout(this.timer);
     this.timer = undefined;
     const events = this.events.slice(-MAX_EVENTS);

@@ -181,9 +181,9 @@ export class LlmRuntime implements AgentRuntime {
       if (!waiting) return;
       wakeInMs = Math.min(wakeInMs, waiting.waitMs);
       const { said } = waiting;
-      const told = { id: callIdOf(call), tool: call.toolName };
-      if (said !== undefined && said !== progressSaid(turn, told))
-        yield artifactChunk(turn, progressArtifact(told, said));
+      const shownCall = { id: callIdOf(call), tool: call.toolName };
+      if (said !== undefined && said !== progressSaid(turn, shownCall))
+        yield artifactChunk(turn, progressArtifact(shownCall, said));
     }
     throw new Suspension([], wakeInMs);
   }

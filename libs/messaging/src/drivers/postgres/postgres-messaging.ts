@@ -135,7 +135,7 @@ export class PostgresMessaging extends Messaging {
     try {
       await this.ask(timeoutMs, () => retryTimeouts(() => this.pool.query('SELECT 1')));
       await this.ask(OPEN_MS, () => this.open());
-      await this.subscribeControl(this.missed.hear);
+      await this.subscribeControl(this.missed.onControl);
     } catch (error) {
       await this.close();
       throw error;

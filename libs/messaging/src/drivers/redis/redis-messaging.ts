@@ -105,7 +105,7 @@ export class RedisMessaging extends Messaging {
     try {
       await Promise.all([this.connection.connect(timeoutMs), this.subscriber.connect(timeoutMs)]);
       const refused = this.channels.untilRefused();
-      await Promise.race([this.subscribeControl(this.missed.hear), refused]).catch((error: unknown) => {
+      await Promise.race([this.subscribeControl(this.missed.onControl), refused]).catch((error: unknown) => {
         throw this.subscriber.away(error);
       });
     } catch (error) {

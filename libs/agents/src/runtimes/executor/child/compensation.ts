@@ -20,7 +20,7 @@ const POLL_MS = 20;
 const MAX_UNDONE_NAME = 150;
 
 /** The outcome of a step that a cancel has interrupted: no effect, or unknown. */
-type Looked = 'absent' | 'unclear' | { problem: string };
+type UndoVerification = 'absent' | 'unclear' | { problem: string };
 
 /** A finished step that can be undone. */
 interface Compensable {
@@ -51,7 +51,7 @@ export class Compensation {
   /** Resolves when an attempt that only compensates has all the steps to do so. In other attempts it stays open. */
   readonly collected: Promise<void>;
   /** Steps of a canceled task that are not known to have ended. */
-  private readonly looked = new Map<number, Looked>();
+  private readonly verified = new Map<number, UndoVerification>();
   private onCollected: () => void = () => undefined;
 
   /**
@@ -83,7 +83,7 @@ export class Compensation {
   private noteCollected(): void {
     if (!this.compensating) return;
     const { steps, unknown = [] } = this.compensating;
-    const known = new Set([...this.finished.map(({ id }) => id), ...this.looked.keys()]);
+    const known = new Set([...this.finished.map(({ id }) => id), ...this.verified.keys()]);
     if ([...steps, ...unknown].every((id) => known.has(id))) this.onCollected();
   }
 
@@ -93,13 +93,13 @@ export class Compensation {
   }
 
   /**
-   * The task was canceled before the step had ended. Looks whether its effect is there. If it is, the step has ended now, and is undone.
+   * The task was canceled before the step had ended. Checks whether its effect is there. If it is, the step has ended now, and is undone.
    * Otherwise this never resolves: the code goes no further.
    */
-  async look(step: HostedStep, { verify, timeout }: UndoOptions = {}): Promise<void> {
+  async verify(step: HostedStep, { verify, timeout }: UndoOptions = {}): Promise<void> {
     const { record } = step;
     const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout);
-    let found: Looked = record.isUnknown ? 'unclear' : 'absent';
+    let found: UndoVerification = record.isUnknown ? 'unclear' : 'absent';
     for (let failures = 0; verify; failures++) {
       const outcome = await this.functions.verified(step, verify, timeoutMs);
       if (outcome && 'json' in outcome) {
@@ -111,7 +111,7 @@ export class Compensation {
       if (!outcome || failures + 1 >= DEFAULT_ATTEMPTS) break;
       await delay(DEFAULT_BACKOFF_MS, undefined, { signal: this.link.stopSignal });
     }
-    this.looked.set(record.id, found);
+    this.verified.set(record.id, found);
     this.noteCollected();
     await this.link.stopped;
   }
@@ -148,22 +148,22 @@ export class Compensation {
   }
 
   /**
-   * Stores what the looks at the steps of a canceled task have found, before anything is undone.
+   * Stores which steps of a canceled task have had their effect, before anything is undone.
    * @returns a sentence for each step whose outcome stays unknown because its `verify` has failed
    */
   private async noteLooks({ unknown = [], ...known }: Compensating): Promise<string[]> {
     const undone = new Set(this.finished.map(({ id }) => id));
     const found = unknown.filter((id) => undone.has(id)).toReversed();
-    const open = unknown.filter((id) => !undone.has(id) && this.looked.get(id) !== 'absent');
+    const open = unknown.filter((id) => !undone.has(id) && this.verified.get(id) !== 'absent');
     if (unknown.length > 0 && (!known.hasLooked || open.length < unknown.length)) {
       const steps = known.hasLooked ? [...known.steps, ...found] : [...found, ...known.steps];
       this.compensating = { ...known, steps, unknown: open };
       await this.link.stored({ op: 'compensate', id: 0, ...this.compensating });
     }
     return open.flatMap((id) => {
-      const look = this.looked.get(id);
-      if (look === 'unclear') return [];
-      const why = typeof look === 'object' ? look.problem : 'the code no longer calls it';
+      const verified = this.verified.get(id);
+      if (verified === 'unclear') return [];
+      const why = typeof verified === 'object' ? verified.problem : 'the code no longer calls it';
       return [`it is not known whether step number ${id} was carried out: ${why}`];
     });
   }

@@ -130,7 +130,7 @@ export class HostedSteps {
       if (compensate) compensation.underWay += 1;
       try {
         if (link.isReplay && !step.record.ended) return await link.park({});
-        if (isUnknown) await compensation.look(step, undo);
+        if (isUnknown) await compensation.verify(step, undo);
         const value = step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
         if (compensate) {
           const result = jsonOf(value, 'The result of a step');

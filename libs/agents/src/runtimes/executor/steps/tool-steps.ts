@@ -72,9 +72,9 @@ export class ToolSteps {
       if (!waiting) return;
       wakeInMs = Math.min(wakeInMs, waiting.waitMs);
       const { said } = waiting;
-      const told = { id: this.journal.callIdOf(step), tool: step.name };
-      if (said !== undefined && said !== progressSaid(turn, told))
-        yield artifactChunk(turn, progressArtifact(told, said));
+      const shownCall = { id: this.journal.callIdOf(step), tool: step.name };
+      if (said !== undefined && said !== progressSaid(turn, shownCall))
+        yield artifactChunk(turn, progressArtifact(shownCall, said));
     }
     throw new Suspension([], wakeInMs);
   }

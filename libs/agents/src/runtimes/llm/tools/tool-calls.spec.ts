@@ -94,7 +94,7 @@ describe('a tool', () => {
       { name: 'weather', input: { city: 7 } },
       'The input of "weather" is not valid: /city',
     ],
-  ])('%s is an error that the model can mend', async (_, call, error) => {
+  ])('%s is an error that the model can correct', async (_, call, error) => {
     let made = 0;
     bench.tools.push(toolOf('weather', () => (made += 1)));
     bench.provider.reply({ calls: [call] }, { text: 'sorry' });

@@ -56,14 +56,14 @@ export class RemoteToolCall {
   async run(input: Record<string, unknown>): Promise<unknown> {
     const { signal } = this.context;
     try {
-      return await this.goOn(input);
+      return await this.continueCall(input);
     } catch (error) {
       if (signal.aborted && signal.reason === 'canceled') await this.cancel();
       throw error;
     }
   }
 
-  private async goOn(input: Record<string, unknown>): Promise<unknown> {
+  private async continueCall(input: Record<string, unknown>): Promise<unknown> {
     const { kept } = this;
     if (kept?.task) return this.follow(kept.task);
     if (!kept?.asked) return this.send(input);
