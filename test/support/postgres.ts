@@ -77,7 +77,7 @@ export interface PrivatePostgres extends TestDatabase {
 export async function startPrivatePostgres(
   options: Pick<PostgresOptions, 'programs' | 'settings'> = {},
 ): Promise<PrivatePostgres> {
-  const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
+  const folder = mkdtempSync(join(process.env.TEST_DATA_FOLDER ?? tmpdir(), `baton-test-${process.pid}-`));
   const isOther = options.programs !== undefined && options.programs !== programs;
   const seed = isOther ? undefined : process.env.TEST_POSTGRES_SEED;
   if (seed) copyFolder(seed, folder);
