@@ -12,6 +12,7 @@ import {
   runMigrations,
   withBackend,
 } from 'bullmq';
+import type { PoolClient } from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { withTimeout } from '../../with-timeout.js';
 import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
@@ -274,7 +275,13 @@ export class PostgresMessaging extends Messaging {
     pool.on('error', () => undefined);
     try {
       const client = await retryTimeouts(() => pool.connect());
-      await runMigrations(client, SCHEMA).finally(() => client.release());
+      try {
+        await runMigrations(client, SCHEMA);
+      } catch (error) {
+        throw await explainForbidden(client, error);
+      } finally {
+        client.release();
+      }
     } finally {
       void pool.end();
     }
@@ -369,4 +376,23 @@ function poolConfig(
 function addressOf(databaseUrl: string): string {
   const { hostname, port, searchParams } = new URL(databaseUrl);
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}`;
+}
+
+/** SQLSTATEs of statements in a schema that the role may not use. */
+const FORBIDDEN = ['3F000', '42501'];
+
+/** The error of Postgres. If BullMQ's schema belongs to another role, its message says which one, and what to do. */
+async function explainForbidden(client: PoolClient, error: unknown): Promise<unknown> {
+  const isForbidden = error instanceof Error && 'code' in error && FORBIDDEN.includes(String(error.code));
+  if (!isForbidden) return error;
+  const { rows } = await client.query<{ owner: string }>(
+    'SELECT nspowner::regrole::text AS owner FROM pg_namespace WHERE nspname = $1',
+    [SCHEMA],
+  );
+  if (rows[0]) {
+    error.message =
+      `the schema "${SCHEMA}" belongs to the role "${rows[0].owner}", and the role of DATABASE_URL may not use it. ` +
+      `Nothing is lost with it: stop Baton, run DROP SCHEMA ${SCHEMA} CASCADE as that role, and start Baton again.`;
+  }
+  return error;
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
 import { asAdministrator } from '../../../../../test/support/database.js';
 import { Inbox, inTime } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
@@ -44,6 +45,21 @@ describe('messaging when Postgres fails', () => {
       await processes[4]?.enqueueRuns([someRun()]);
       await runs.reach(1);
     } finally {
+      await fresh.close();
+    }
+  });
+
+  it('says whose schema of BullMQ its role may not use, and what to do', async () => {
+    const fresh = await Installation.on('postgres');
+    const client = new Client({ connectionString: fresh.options.databaseUrl });
+    try {
+      await client.connect();
+      await client.query('CREATE SCHEMA bullmq; REVOKE ALL ON SCHEMA bullmq FROM CURRENT_USER');
+      await expect(fresh.process()).rejects.toThrow(
+        /answers: the schema "bullmq" belongs to the role "\w+", .+ run DROP SCHEMA bullmq CASCADE as that role/,
+      );
+    } finally {
+      await client.end();
       await fresh.close();
     }
   });
