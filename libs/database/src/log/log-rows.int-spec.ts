@@ -212,6 +212,13 @@ it('a page ends with the row that reaches its limit', async () => {
   expect([last.events.at(-1)?.sequence, last.more]).toEqual([13, false]);
 });
 
+it('a page ends where events are missing, as after retention: they may have been deleted since the page before', async () => {
+  const { tenantId, taskId } = await writtenTask();
+  await sql(stores, `DELETE FROM task_events WHERE task_id = '${taskId}' AND sequence BETWEEN 2 AND 6`);
+  const { events } = await stores.tasks.readPage({ tenantId, taskId }, 0, { limit: 100, bytes: 1_000_000 });
+  expect(events.map(({ sequence }) => sequence)).toEqual([1]);
+});
+
 it('the statuses in a log are read without what they say', async () => {
   const run = await writtenTask();
   const read = async (limit: number, tenantId = run.tenantId) =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../audit/audit-records.js';
-import { newTask, openStores, startTask, type Stores } from '../stores.fixture.js';
+import { newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
 import { PushConfigStore } from './push-config.store.js';
 import { type ClaimedPush, PushDeliveryStore } from './push-delivery.store.js';
 
@@ -55,5 +55,26 @@ describe('the tries of a push receiver', () => {
     ]);
     expect(Math.abs(Date.now() - Number(tries[0]?.at))).toBeLessThan(600_000);
     expect(await deliveries.ofTask(randomUUID(), taskId)).toEqual([]);
+  });
+
+  it('end when the receiver has failed for too long since the first failure, however often it has failed since', async () => {
+    const task = await startTask(stores, { ...newTask(), owner: OWNER.key });
+    const { tenantId, taskId } = task;
+    const url = 'https://example.com/hook';
+    const config = { id: 'c', url, protocol: '1.0' as const, authScheme: null, sealed: null };
+    await new PushConfigStore(stores.database).put(task, { config, max: null }, OWNER);
+    await stores.tasks.cancel(tenantId, null, taskId);
+    const failure = { status: 500, error: 'x', ms: 1, retryMs: 0, giveUpHours: 3, isGone: false };
+    const fail = async () => deliveries.fail(await claim(), failure);
+    expect(await fail()).toBe('active');
+    const since = (hours: number) =>
+      sql(
+        stores,
+        `UPDATE push_configs SET failing_since = failing_since - ${hours} * interval '1 hour' WHERE task_id = '${taskId}'`,
+      );
+    await since(2);
+    expect(await fail()).toBe('active');
+    await since(2);
+    expect(await fail()).toBe('dead');
   });
 });

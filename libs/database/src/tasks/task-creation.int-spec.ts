@@ -1,7 +1,7 @@
 import { LOG } from '../../../../test/support/log-sql.js';
 import { createHash, randomUUID } from 'node:crypto';
 import { type CreatedTask, Database, type NewTask, type RunQuota, TaskStore } from '../index.js';
-import { type Stores, newTask, openStores, sql } from '../stores.fixture.js';
+import { type Stores, newTask, openStores, sql, startTask } from '../stores.fixture.js';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -55,6 +55,30 @@ const written = (tenantId: string) =>
 const idsOf = (tasks: readonly { id: string }[]): string[] => tasks.map(({ id }) => id);
 const transactionsOf = (tasks: readonly WrittenTask[]): number =>
   new Set(tasks.map(({ transaction }) => transaction)).size;
+
+describe('a task that asks for an eager start', () => {
+  const claimFor = { workerId: 'worker', leaseMs: 30_000 };
+
+  it('is claimed with its creation', async () => {
+    expect(await stores.tasks.create({ ...newTask(), claimFor })).toMatchObject({
+      claimed: expect.any(String) as string,
+    });
+  });
+
+  it('goes through the queue if it is a child', async () => {
+    const parent = await startTask(stores);
+    const { tenantId, taskId: rootTaskId } = parent;
+    const child = { parent, rootTaskId, maxTasks: 9 };
+    const input = { ...newTask({ tenantId }), claimFor, child };
+    expect(await stores.tasks.create(input)).toMatchObject({ dispatched: true, claimed: undefined });
+    expect(await stores.runs.claim(tenantId, input.runId, 'another', 1_000)).toMatchObject({ attempt: 1 });
+  });
+
+  it('goes through the queue if it is large', async () => {
+    const input = { ...newTask({ text: 'x'.repeat(33 * 1024) }), claimFor };
+    expect(await stores.tasks.create(input)).toMatchObject({ dispatched: true, claimed: undefined });
+  });
+});
 
 describe('tasks that arrive together', () => {
   it('are written in one transaction, in their order', async () => {
