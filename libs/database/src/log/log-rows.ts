@@ -1,6 +1,4 @@
 import { type EventPayload, StreamResponse } from '@baton/a2a';
-import { keyOfTenant } from '../connection/row-security.js';
-import type { Statement } from '../connection/database.js';
 
 // The rows of a task's log hold less than what readers get, because each byte is also written to the WAL of Postgres:
 // - Neighbouring events may share a row. Its payload is then a JSON array, `sequence` that of the last one.
@@ -14,7 +12,7 @@ export interface TaskIds {
   contextId: string;
 }
 
-/** An event of a log as `READ_EVENTS` and `READ_PAGE` select it. */
+/** An event of a log as the statements of `read-events.ts` select it. */
 export interface EventRow {
   sequence: number;
   attempt: number;
@@ -24,13 +22,6 @@ export interface EventRow {
   json: string;
   /** Set if message 1 stands for the event. */
   accepted_at: Date | null;
-}
-
-export interface PageRow extends EventRow {
-  /** Events of the rows up to here, those included that the page leaves out. */
-  number: number;
-  /** Bytes of the rows up to here. */
-  bytes: number;
 }
 
 /** The kinds of events that name their task, and how their text begins. */
@@ -133,65 +124,3 @@ export const firstOf = (r: string): string => `coalesce(${r}.first_sequence, ${r
 export const eventsIn = (r: string): string =>
   `json_array_elements(CASE WHEN ${r}.first_sequence IS NULL THEN json_build_array(${r}.payload) ELSE ${r}.payload END)
     WITH ORDINALITY AS e(payload, n)`;
-
-/** SQL: FROM and WHERE of message 1, if it stands for the first event and $3 is before it. */
-const OF_FIRST_EVENT = `FROM task_messages m
-  WHERE $3 < 1 AND m.tenant_id = $1 AND m.task_id = $2 AND m.sequence = 1 AND m.accepted_at IS NOT NULL`;
-/** SQL of it as a row of the log. */
-const FIRST_EVENT = `SELECT 1 AS first_sequence, 1 AS sequence, 0 AS attempt, json_build_array(m.message) AS payload, m.accepted_at
-  ${OF_FIRST_EVENT}`;
-
-/** SQL of the next rows of the log after $3. */
-const rowsAfter = (
-  limit: string,
-): string => `SELECT first_sequence, sequence, attempt, payload, NULL::timestamptz AS accepted_at
-  FROM task_events WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT ${limit}`;
-
-const CONTEXT_ID = `(SELECT context_id FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2) AS context_id`;
-
-/** $1 tenant $2 task $3 after $4 limit */
-export const READ_EVENTS: Statement = {
-  name: 'task-read-events',
-  text: `
-SELECT ${firstOf('r')} + e.n::int - 1 AS sequence, r.attempt, e.payload::text AS json, r.accepted_at, ${CONTEXT_ID}
-FROM (${FIRST_EVENT} UNION ALL (${rowsAfter('$4')})) r, ${eventsIn('r')}
-WHERE ${firstOf('r')} + e.n - 1 > $3 ORDER BY 1 LIMIT $4`,
-};
-
-/** $1 tenant $2 task $3 after $4 limit */
-export const EVENT_TIMES: Statement = {
-  name: 'task-event-times',
-  text: `
-SELECT s.sequence, r.at FROM (
-  SELECT 1 AS first, 1 AS last, m.accepted_at AS at ${OF_FIRST_EVENT}
-  UNION ALL (
-    SELECT ${firstOf('l')}, l.sequence, l.created_at FROM task_events l
-    WHERE l.tenant_id = $1 AND l.task_id = $2 AND l.sequence > $3 ORDER BY l.sequence LIMIT $4
-  )
-) r, generate_series(r.first, r.last) AS s(sequence)
-WHERE s.sequence > $3 ORDER BY 1 LIMIT $4`,
-};
-
-/**
- * $1 tenant $2 task $3 after $4 limit $5 bytes. Row by row, since how large one is shows only when it is read
- * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $4 or $5.
- */
-export const READ_PAGE: Statement = {
-  name: 'task-read-page',
-  text: `
-WITH RECURSIVE page AS (
-  (SELECT r.*, r.sequence - ${firstOf('r')} + 1 AS number, octet_length(r.payload::text) AS bytes
-    FROM (${FIRST_EVENT} UNION ALL (${rowsAfter('1')})) r ORDER BY r.sequence LIMIT 1)
-  UNION ALL
-  SELECT r.*, NULL::timestamptz, page.number + r.sequence - ${firstOf('r')} + 1, page.bytes + octet_length(r.payload::text)
-  FROM page CROSS JOIN LATERAL (
-    SELECT first_sequence, sequence, attempt, payload FROM task_events l
-    WHERE tenant_id = $1 AND task_id = $2 AND sequence > page.sequence
-    ORDER BY sequence LIMIT 1
-  ) r
-  WHERE page.number < $4 AND page.bytes < $5 AND ${firstOf('r')} = page.sequence + 1
-)
-SELECT ${firstOf('r')} + e.n::int - 1 AS sequence, r.attempt, e.payload::text AS json, r.accepted_at, r.number, r.bytes, ${CONTEXT_ID}
-FROM page r, ${eventsIn('r')}
-WHERE ${firstOf('r')} + e.n - 1 > $3 ORDER BY 1`,
-};
