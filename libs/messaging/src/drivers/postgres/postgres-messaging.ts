@@ -12,7 +12,6 @@ import {
   runMigrations,
   withBackend,
 } from 'bullmq';
-import type { PoolClient } from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { withTimeout } from '../../with-timeout.js';
 import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
@@ -378,14 +377,19 @@ function addressOf(databaseUrl: string): string {
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}`;
 }
 
+/** The part of a client of the pool that is needed here. */
+interface OwnerQuery {
+  query(text: string, values: string[]): Promise<{ rows: { owner: string }[] }>;
+}
+
 /** SQLSTATEs of statements in a schema that the role may not use. */
 const FORBIDDEN = ['3F000', '42501'];
 
 /** The error of Postgres. If BullMQ's schema belongs to another role, its message says which one, and what to do. */
-async function explainForbidden(client: PoolClient, error: unknown): Promise<unknown> {
+async function explainForbidden(client: OwnerQuery, error: unknown): Promise<unknown> {
   const isForbidden = error instanceof Error && 'code' in error && FORBIDDEN.includes(String(error.code));
   if (!isForbidden) return error;
-  const { rows } = await client.query<{ owner: string }>(
+  const { rows } = await client.query(
     'SELECT nspowner::regrole::text AS owner FROM pg_namespace WHERE nspname = $1',
     [SCHEMA],
   );
