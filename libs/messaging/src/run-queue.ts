@@ -34,16 +34,16 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 
   enqueue(runs: readonly RunJob[]): Promise<void> {
-    return this.addJobs(runs.map(entryOf));
+    return this.addJobs(runs.map(jobOf));
   }
 
   enqueueNew(runs: readonly RunJob[]): Promise<void> {
-    return this.addJobs(shareOut(runs));
+    return this.addJobs(jobsOf(runs));
   }
 
   /** Puts runs without a slot back at the head of this queue: they stay before those that came later. */
   giveBack(runs: readonly RunJob[]): Promise<void> {
-    return this.addJobs([givenBack(runs)]);
+    return this.addJobs([headJob(runs)]);
   }
 
   /**
@@ -79,30 +79,32 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 }
 
-const entryOf = ({ tenantId, taskId, runId, attempt }: RunJob): NewJob => {
+/** A job of one run. */
+const jobOf = ({ tenantId, taskId, runId, attempt }: RunJob): NewJob => {
   const data: RunJob = { tenantId, taskId, runId, attempt };
   return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
 };
 
 /** A job of several runs. Its id says how many. */
-const sharedEntry = (runs: readonly RunJob[]): NewJob => ({
+const sharedJob = (runs: readonly RunJob[]): NewJob => ({
   name: 'runs',
-  data: { runs: runs.map((run) => entryOf(run).data) },
+  data: { runs: runs.map((run) => jobOf(run).data) },
   opts: { jobId: `${runs.length}x${randomUUID()}` },
 });
 
-const givenBack = (runs: readonly RunJob[]): NewJob => {
-  const { opts, ...entry } = sharedEntry(runs);
+/** A job of several runs that goes to the head of the queue. */
+const headJob = (runs: readonly RunJob[]): NewJob => {
+  const { opts, ...entry } = sharedJob(runs);
   return { ...entry, opts: { ...opts, lifo: true } };
 };
 
-/** Jobs of about the same size. */
-function shareOut(runs: readonly RunJob[]): NewJob[] {
+/** The runs in jobs of about the same size, with at most `MAX_SHARED` in each. */
+function jobsOf(runs: readonly RunJob[]): NewJob[] {
   const jobs = Math.ceil(runs.length / MAX_SHARED);
   return Array.from({ length: jobs }, (_, i) => i).flatMap((i) => {
     const from = Math.floor((i * runs.length) / jobs);
     const shared = runs.slice(from, Math.floor(((i + 1) * runs.length) / jobs));
-    return shared.length > 1 ? sharedEntry(shared) : shared.map(entryOf);
+    return shared.length > 1 ? sharedJob(shared) : shared.map(jobOf);
   });
 }
 

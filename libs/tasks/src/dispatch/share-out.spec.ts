@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Claimant, shareOut } from './run-dispatcher.js';
+import { type Claimant, shareOut } from './share-out.js';
 
 const claimant = (tenantId: string, more: Partial<Claimant> = {}): Claimant => ({
   tenantId,
