@@ -304,7 +304,7 @@ export function checkRedis(facts: RedisFacts): Check[] {
           `are refused: ${writes}`,
           /OOM/.test(writes)
             ? 'Raise maxmemory, or remove what is not of Baton. Tasks are accepted and wait meanwhile.'
-            : 'Let REDIS_URL name the primary, mend what Redis says, or give its user its rights (docs/operating/redis.md#a-user-with-few-rights).',
+            : 'Let REDIS_URL name the primary, correct what Redis reports, or give its user its rights (docs/operating/redis.md#a-user-with-few-rights).',
         ),
     checkPolicy(policy, memory),
     isSaving

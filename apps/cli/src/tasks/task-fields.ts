@@ -121,7 +121,7 @@ function reminderText({
 }: NonNullable<TenantSchemas['Task']['reminders']>[number]): string {
   const next = due === null ? '' : `due ${formatTimeText(due)}`;
   if (sent === null) return next || 'given up: no receiver has taken it';
-  if (webhooks === 0) return `due ${formatTimeText(sent)}: there was no webhook to tell`;
+  if (webhooks === 0) return `due ${formatTimeText(sent)}: there was no webhook`;
   return `sent ${formatTimeText(sent)} to ${webhooks === 1 ? 'one webhook' : `${webhooks} webhooks`}${next && `, the others ${next}`}`;
 }
 

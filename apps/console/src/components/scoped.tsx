@@ -5,7 +5,7 @@ import { EmptyState } from './empty-state';
 import { Page } from './page';
 import { COMMAND_LINE } from '../command-line';
 
-/** A page for callers with one of these scopes. Others are told which one they lack. */
+/** A page for callers with one of these scopes. Others see which one they lack. */
 export function ScopedPage({
   title,
   scopes,

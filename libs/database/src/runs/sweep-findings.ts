@@ -27,9 +27,9 @@ export interface SweepFindings {
   duePushes: boolean;
   /** Operations on many tasks. */
   bulkOperations: boolean;
-  /** Tasks that wait for a person, of which webhooks are to be told. */
+  /** Tasks that wait for a person, of which webhooks get a notice. */
   dueReminders: boolean;
-  /** Spending caps that are nearly used, of which webhooks are to be told. */
+  /** Spending caps that are nearly used, of which webhooks get a notice. */
   dueSpendingWarnings: boolean;
   /** Versions of agents that get a share of new tasks, by the label `next`. */
   triedVersions: boolean;

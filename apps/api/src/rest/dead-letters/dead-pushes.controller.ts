@@ -23,7 +23,7 @@ export const deadPush = z
     error: z.string().nullable(),
     failures: z.int().describe('Tries that have failed in a row'),
     failing_since: timeSchema,
-    waiting: z.int().describe('Events that it was not told of'),
+    waiting: z.int().describe('Events that it has not received'),
   })
   .meta({ id: 'DeadPush' });
 const deadPushList = z.object({ dead_pushes: z.array(deadPush), next_cursor: nextCursor });

@@ -26,7 +26,7 @@ const reminderStatus = z
     sent_at: timeSchema
       .nullable()
       .describe(
-        'When the last webhook has taken it, or when there was none to tell. Null: that did not happen',
+        'When the last webhook accepted it, or when it was due and there was no webhook. Null: neither has happened',
       ),
     webhooks: z.int().describe('How many webhooks have taken it'),
   })

@@ -108,13 +108,13 @@ const webhookDelivery = z
     agent_id: z.string(),
     state: z
       .enum(['delivered', 'waiting', 'retrying', 'given-up', 'ended', 'idle'])
-      .describe('`ended`: the receiver has answered 410. `idle`: there was nothing to tell it'),
+      .describe('`ended`: the receiver has answered 410. `idle`: there was nothing to deliver'),
     ...lastAnswer,
     failures: z.int().describe('Tries that have failed in a row'),
     failing_since: timeSchema.nullable(),
     next_at: timeSchema.nullable().describe('When it is tried next'),
     delivered_event: z.int().describe('The last event of the task that it has'),
-    waiting: z.int().describe('Events that it was not told of'),
+    waiting: z.int().describe('Events that it has not received'),
     tries: z.array(webhookTry).optional().describe('With `task`: the newest ten requests, the oldest first'),
   })
   .meta({ id: 'WebhookDelivery' });

@@ -24,8 +24,8 @@ interface Tried {
  * Sends one message to an agent as it is stored, and as it is being written, and shows both answers beside each other. No other caller gets
  * what is being written: it is stored with the label `next`, without a share of new tasks.
  * @param prepare the document that is being written; undefined if it cannot be sent
- * @param onRefused is told why the server has not taken it
- * @param onTried is told which version has the label `next` now
+ * @param onRefused called with the reason if the server refuses it
+ * @param onTried called with the version that has the label `next` now
  */
 export function BothVersions({
   agent: { slug, version: stable, next },

@@ -92,7 +92,7 @@ function Reminded({
   if (webhooks === 0) {
     return (
       <>
-        due <Time at={sent} />: there was no webhook to tell
+        due <Time at={sent} />: there was no webhook
       </>
     );
   }

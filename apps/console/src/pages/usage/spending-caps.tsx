@@ -17,7 +17,7 @@ type ShownCap = TenantSchemas['SpendingCap'];
 const KINDS: readonly ShownCap['of'][] = ['tenant', 'agent', 'caller', 'token', 'schedule', 'task'];
 const PERIODS: readonly ShownCap['period'][] = ['day', 'week', 'month'];
 const TITLES = ['Cap', 'Period', 'Used', 'Amount', 'Share', 'At the limit', 'Set by'];
-/** From then on the bar is red: webhooks are told at the same share. */
+/** From then on the bar is red: webhooks get a notice at the same share. */
 const WARNING = 80;
 
 /** What the tenant, its agents, callers and tasks may spend, and how much of it is used. */

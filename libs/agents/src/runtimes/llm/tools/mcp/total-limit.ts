@@ -2,7 +2,7 @@ import { silence } from './mcp-failure.js';
 
 /** Ends a call in which its server reports progress for ever: each report restarts `timeout`. */
 export class TotalLimit {
-  /** Aborts at the limit, or with the turn. The server is told. */
+  /** Aborts at the limit, or with the turn. The server gets a cancel. */
   readonly signal: AbortSignal;
   private readonly late: AbortSignal;
 
