@@ -147,7 +147,7 @@ function operationOf(route: Route, components: Components): JsonObject {
 
 /** Each set of scopes that is enough. */
 const enoughOf = (scopes: readonly Scope[], more: readonly Scope[] | undefined): Scope[][] => [
-  ...scopes
+  ...[...new Set(scopes)]
     .filter((scope) => scope !== 'admin')
     .flatMap((scope) => more?.map((other) => [scope, other]) ?? [[scope]]),
   ['admin'],

@@ -112,6 +112,8 @@ it('the scopes are those that routes declare, or admin', () => {
     { token: ['admin'] },
   ]);
   expect(scopesOf('createToken')).toEqual([{ token: ['admin'] }]);
+  // Two operations of A2A give it their scope, which is the same.
+  expect(scopesOf('beginBulkOperation')).toEqual([{ token: ['agents:call'] }, { token: ['admin'] }]);
   expect(scopesOf('getOpenApi')).toEqual([]);
 });
 
