@@ -8,7 +8,7 @@ import { StartError } from './start-error.js';
 import { LocalBaton } from './local-baton.js';
 import type { SupervisorEvents } from './supervisor.js';
 
-const say = (line: string): void => console.log(line);
+const printLine = (line: string): void => console.log(line);
 
 /** `npm start`: everything on one machine. Resolves to the exit code. */
 async function main(): Promise<number> {
@@ -25,17 +25,23 @@ async function main(): Promise<number> {
       resolve(1);
     };
   });
-  const baton = new LocalBaton(local, home, source, { say, giveUp }, process.argv.includes('--key-lost'));
+  const baton = new LocalBaton(
+    local,
+    home,
+    source,
+    { say: printLine, giveUp },
+    process.argv.includes('--key-lost'),
+  );
   const interrupted = stopOnSignals(baton);
   try {
     const started = await Promise.race([baton.start(), interrupted]);
     if (started) {
       const seconds = (performance.now() - begin) / 1000;
-      say(announcement(started, seconds, home.shown('demo.json'), home.shown('logs')));
+      printLine(announcement(started, seconds, home.shown('demo.json'), home.shown('logs')));
     }
     const code = await Promise.race([interrupted.then(() => 0), failed]);
     await baton.stop();
-    say(`Stopped. The tasks are kept in ${home.shown()}.`);
+    printLine(`Stopped. The tasks are kept in ${home.shown()}.`);
     return code;
   } catch (error) {
     await baton.stop();
@@ -50,7 +56,7 @@ function stopOnSignals(baton: LocalBaton): Promise<void> {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => {
         count += 1;
-        if (count === 1) say('\nStopping … (again: immediately)');
+        if (count === 1) printLine('\nStopping … (again: immediately)');
         else {
           baton.kill();
           process.exit(1);

@@ -41,7 +41,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     const { agentsDir, devMode } = this.environment;
     if (!agentsDir) return;
     this.warnOfReadableSecrets();
-    const poll = devMode ? undefined : await FolderPoll.of(agentsDir);
+    const poll = devMode ? undefined : await FolderPoll.begin(agentsDir);
     const found = await loadInstalledAgents(agentsDir, this.environment, this.logger);
     const { failures } = found;
     const agents = await Promise.all(found.agents.map((agent) => this.keep(agentsDir, agent)));
@@ -49,7 +49,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     for (const failure of failures) this.reportFailure(agentsDir, failure);
     if (failures.length > 0) await this.presence.reportFailures(failures);
     const code = this.modules.get(InstalledCode, { strict: false });
-    for (const agent of agents) code.use(agent);
+    for (const agent of agents) code.set(agent);
     await this.install(agents);
     this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
     const atStart = { agents, failures };

@@ -35,7 +35,7 @@ export interface GrpcMethod {
 
 type RpcRow = readonly [rpc: string, method: string, params?: GrpcMethod['params']];
 
-const same = (request: JsonObject): JsonObject => request;
+const unchanged = (request: JsonObject): JsonObject => request;
 
 /** A2A 1.0 §10.4. */
 const V1_0_RPCS: readonly RpcRow[] = [
@@ -101,7 +101,7 @@ const V0_3_RPCS: readonly RpcRow[] = [
 ];
 
 const rpcsOf = (service: string, codec: Codec, rows: readonly RpcRow[]): GrpcMethod[] =>
-  rows.map(([rpc, method, params = same]) => ({ service, rpc, method, codec, params }));
+  rows.map(([rpc, method, params = unchanged]) => ({ service, rpc, method, codec, params }));
 
 /** Every RPC of the gRPC binding. */
 export const GRPC_METHODS: readonly GrpcMethod[] = [

@@ -20,7 +20,7 @@ describe('the poll of the folders of agents', () => {
     write('keeper/index.mjs', 'one');
     write('keeper/agent.yaml', 'name: Keeper');
     write('other/index.mjs', 'other');
-    poll = await FolderPoll.of(directory);
+    poll = await FolderPoll.begin(directory);
   });
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 

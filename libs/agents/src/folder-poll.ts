@@ -36,7 +36,7 @@ export class FolderPoll {
    * Looks for the first time. Call it before the agents are loaded, so that no change after that is missed.
    * @param directory absolute path of `BATON_AGENTS_DIR`
    */
-  static async of(directory: string): Promise<FolderPoll> {
+  static async begin(directory: string): Promise<FolderPoll> {
     const poll = new FolderPoll(directory);
     // A directory that cannot be read has no agents.
     const slugs = await poll.slugs().catch(() => []);

@@ -7,12 +7,12 @@ export class InstalledCode {
   private readonly hashes = new Map<string, string>();
 
   /** Notes the code that the processes of an agent load from now on. */
-  use({ slug, code }: { slug: string; code: string }): void {
+  set({ slug, code }: { slug: string; code: string }): void {
     this.hashes.set(slug, code);
   }
 
   /** The code with which an agent runs here. Undefined: it has none, or it is unknown. */
-  of({ slug, code, origin }: Pick<Agent, 'slug' | 'code' | 'origin'>): string | undefined {
+  codeOf({ slug, code, origin }: Pick<Agent, 'slug' | 'code' | 'origin'>): string | undefined {
     return origin === 'installed' ? (code ?? this.hashes.get(slug)) : undefined;
   }
 }

@@ -41,7 +41,7 @@ function agentsWith(files: Record<string, string>): string {
 
 const keep = () => packAgent(join(root, 'agents'), 'a');
 const unpack = async (archive: Buffer, code: string, kept = new KeptCode()) => {
-  const copy = await kept.of(() => Promise.resolve(archive), {
+  const copy = await kept.unpack(() => Promise.resolve(archive), {
     slug: 'a',
     code,
     directory: join(root, 'agents'),
@@ -83,7 +83,7 @@ describe('the kept code of an agent', () => {
     writeFileSync(join(directory, 'a/agent.yaml'), yaml.replace('before', 'now'));
     const kept = new KeptCode();
     await unpack(archive, code, kept);
-    const again = await kept.of(() => Promise.reject(new Error('no')), { slug: 'a', code, directory });
+    const again = await kept.unpack(() => Promise.reject(new Error('no')), { slug: 'a', code, directory });
     expect(again!.read).toMatchObject({ definition: { description: 'Of before.' } });
   });
 
@@ -128,7 +128,7 @@ describe('the kept code of an agent', () => {
     };
     const archives = [() => Promise.resolve(archive), late, late];
     const copies = await Promise.all(
-      archives.map((read) => new KeptCode().of(read, { slug: 'a', code, directory })),
+      archives.map((read) => new KeptCode().unpack(read, { slug: 'a', code, directory })),
     );
     expect(new Set(copies.map((copy) => copy!.folder)).size).toBe(1);
     expect(readdirSync(join(copies[0]!.folder, 'lib'))).toHaveLength(300);

@@ -46,7 +46,7 @@ export class KeptCode {
    * @returns undefined if there is no archive
    * @throws Error if the files of the archive do not have that hash; errors of `archive` and of the file system
    */
-  async of(
+  async unpack(
     archive: () => Promise<Buffer | undefined>,
     agent: { slug: string; code: string; directory: string },
   ): Promise<KeptAgent | undefined> {
@@ -80,7 +80,7 @@ export class KeptCode {
     const archived = await readArchive(packed, { slug, code });
     const kept = join(temporaryFolder(KEPT), `${slug}-${code}`);
     const folder = join(kept, slug);
-    if (!(await hasFiles(folder, archived))) await make(kept, archived, { slug, directory });
+    if (!(await hasFiles(folder, archived))) await makeFolder(kept, archived, { slug, directory });
     const paths = archived.files.map(([path]) => path);
     return { folder, read: await readAgent(kept, slug), paths, stamps: await fileStamps(folder, paths), at };
   }
@@ -98,7 +98,7 @@ async function hasFiles(folder: string, { files }: ArchivedFiles): Promise<boole
   return true;
 }
 
-async function make(
+async function makeFolder(
   kept: string,
   { files, lock }: ArchivedFiles,
   { slug, directory }: { slug: string; directory: string },

@@ -46,11 +46,11 @@ function problemOf(work: Work): string | undefined {
       return 'problem' in found ? found.problem.slice(0, MAX_REASON) : undefined;
     }
     case 'check':
-      return check(work.schema, work.value);
+      return valueProblem(work.schema, work.value);
   }
 }
 
-function check(schema: string, value: string): string | undefined {
+function valueProblem(schema: string, value: string): string | undefined {
   const found = compile(schema);
   // An invalid schema accepts every value, because the author of the value is not its owner.
   if ('problem' in found || found.validate(JSON.parse(value))) return undefined;

@@ -38,30 +38,30 @@ describe('the limits of a tenant', () => {
   afterEach(() => service.onModuleDestroy());
 
   it('are what the operator has set, and else the defaults of the environment', async () => {
-    expect(await service.of('acme')).toMatchObject({ openStreams: 5, tasksWaiting: null, weight: 3 });
-    expect(await service.of('other')).toMatchObject({ openStreams: 20, tasksWaiting: 100, weight: 1 });
-    expect((await service.of('other')).requestsPerSecond).toBe(200);
+    expect(await service.get('acme')).toMatchObject({ openStreams: 5, tasksWaiting: null, weight: 3 });
+    expect(await service.get('other')).toMatchObject({ openStreams: 20, tasksWaiting: 100, weight: 1 });
+    expect((await service.get('other')).requestsPerSecond).toBe(200);
   });
 
   it('have no retention for a tenant that an earlier release has made, unless it has its own', async () => {
     states.acme = { predatesRetention: true };
-    expect((await service.of('acme')).retentionDays).toBeNull();
+    expect((await service.get('acme')).retentionDays).toBeNull();
     set.acme = { retentionDays: 7 };
     service.forget('acme');
-    expect((await service.of('acme')).retentionDays).toBe(7);
+    expect((await service.get('acme')).retentionDays).toBe(7);
     delete states.acme;
-    expect((await service.of('other')).retentionDays).toBe(90);
+    expect((await service.get('other')).retentionDays).toBe(90);
   });
 
   it('are asked for once, and again as soon as they have changed', async () => {
-    await Promise.all([service.of('acme'), service.of('acme')]);
+    await Promise.all([service.get('acme'), service.get('acme')]);
     set.acme = { openStreams: 6 };
-    expect((await service.of('acme')).openStreams).toBe(5);
+    expect((await service.get('acme')).openStreams).toBe(5);
     expect(reads).toBe(1);
     await control.publishControl({ type: 'limits-changed', tenantId: 'other' });
-    expect((await service.of('acme')).openStreams).toBe(5);
+    expect((await service.get('acme')).openStreams).toBe(5);
     await control.publishControl({ type: 'limits-changed', tenantId: 'acme' });
-    expect((await service.of('acme')).openStreams).toBe(6);
+    expect((await service.get('acme')).openStreams).toBe(6);
   });
 
   it('come with its state: calls are refused from the moment on at which the operator suspends it', async () => {
@@ -84,7 +84,7 @@ describe('the limits of a tenant', () => {
   });
 
   it('come with the lists of where its agents may call, which cost no further query', async () => {
-    await service.of('acme');
+    await service.get('acme');
     expect(await service.egress('acme')).toEqual({ allow: [], deny: [] });
     states.acme = { egressAllow: ['*.example.com'], egressDeny: ['10.0.0.0/8'] };
     expect(await service.egress('acme')).toEqual({ allow: [], deny: [] });
@@ -107,10 +107,10 @@ describe('the limits of a tenant', () => {
     service.onModuleDestroy();
     await start('20');
     control.isAway = true;
-    expect((await service.of('acme')).openStreams).toBe(5);
+    expect((await service.get('acme')).openStreams).toBe(5);
     set.acme = { openStreams: 6 };
-    while ((await service.of('acme')).openStreams === 5) await delay(5);
-    expect((await service.of('acme')).openStreams).toBe(6);
+    while ((await service.get('acme')).openStreams === 5) await delay(5);
+    expect((await service.get('acme')).openStreams).toBe(6);
     expect(reads).toBeGreaterThanOrEqual(2);
     control.isAway = false;
   });

@@ -55,7 +55,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
   }
 
   /** The limits of a tenant. Rejects only when the database cannot be asked. */
-  async of(tenantId: string): Promise<TenantLimits> {
+  async get(tenantId: string): Promise<TenantLimits> {
     return (await this.cache.get(tenantId))?.limits ?? this.environment.defaultLimits;
   }
 

@@ -23,19 +23,24 @@ export class AllowList {
     }
   }
 
-  /** Whether an entry names this host, with any address. */
+  /** Whether an entry names this host. Then all its addresses are allowed. @param port as text */
   allowsName(host: string, port: string): boolean {
     const name = plainHost(host);
     return this.hosts.some((allowed) => allowed.host === name && (allowed.port ?? port) === port);
   }
 
   /**
+   * Whether an entry allows a connection, by its network, host name or address.
    * @param address the address of the connection
    * @param host the URL's host name, or its address without brackets
    * @param port as text
    */
   allows(address: IPv4 | IPv6, host: string, port: string): boolean {
-    if (this.networks.some(([network, bits]) => sameKind(address, network) && address.match(network, bits)))
+    if (
+      this.networks.some(
+        ([network, bits]) => haveSameFamily(address, network) && address.match(network, bits),
+      )
+    )
       return true;
     const names = [plainHost(host), address.toString()];
     return this.hosts.some(
@@ -44,7 +49,7 @@ export class AllowList {
   }
 }
 
-const sameKind = (a: IPv4 | IPv6, b: IPv4 | IPv6): boolean => a.kind() === b.kind();
+const haveSameFamily = (a: IPv4 | IPv6, b: IPv4 | IPv6): boolean => a.kind() === b.kind();
 
 /** Normalizes a host: lower case, no trailing dot, addresses in the format of ipaddr.js. */
 export function plainHost(host: string): string {

@@ -6,16 +6,16 @@ export class NestLogger implements LoggerService {
   constructor(private readonly logger: Logger) {}
 
   log(message: unknown, ...rest: unknown[]): void {
-    this.logger.debug(text(message), fields(rest));
+    this.logger.debug(textOfMessage(message), fields(rest));
   }
 
   warn(message: unknown, ...rest: unknown[]): void {
-    this.logger.warn(text(message), fields(rest));
+    this.logger.warn(textOfMessage(message), fields(rest));
   }
 
   error(message: unknown, ...rest: unknown[]): void {
     const err = message instanceof Error ? { err: message } : {};
-    this.logger.error(text(message), { ...err, ...fields(rest) });
+    this.logger.error(textOfMessage(message), { ...err, ...fields(rest) });
   }
 
   fatal(message: unknown, ...rest: unknown[]): void {
@@ -23,15 +23,15 @@ export class NestLogger implements LoggerService {
   }
 
   debug(message: unknown, ...rest: unknown[]): void {
-    this.logger.debug(text(message), fields(rest));
+    this.logger.debug(textOfMessage(message), fields(rest));
   }
 
   verbose(message: unknown, ...rest: unknown[]): void {
-    this.logger.debug(text(message), fields(rest));
+    this.logger.debug(textOfMessage(message), fields(rest));
   }
 }
 
-function text(message: unknown): string {
+function textOfMessage(message: unknown): string {
   if (message instanceof Error) return message.message;
   return typeof message === 'string' ? message : JSON.stringify(message);
 }

@@ -140,7 +140,11 @@ class OpenSpan implements Span {
   ) {
     this.span = tracer.startSpan(
       name.slice(0, MAX_TEXT),
-      { kind: KINDS[kind], attributes: known(attributes), ...(startTime !== undefined && { startTime }) },
+      {
+        kind: KINDS[kind],
+        attributes: definedAttributes(attributes),
+        ...(startTime !== undefined && { startTime }),
+      },
       parent,
     );
     this.traceparent = textOf(this.span.spanContext());
@@ -155,7 +159,7 @@ class OpenSpan implements Span {
   }
 
   set(attributes: Attributes): void {
-    this.span.setAttributes(known(attributes));
+    this.span.setAttributes(definedAttributes(attributes));
   }
 
   fail(type: string): void {
@@ -170,7 +174,7 @@ class OpenSpan implements Span {
 
 type SetAttributes = Record<string, string | number | boolean | string[]>;
 
-const known = (attributes: Attributes): SetAttributes =>
+const definedAttributes = (attributes: Attributes): SetAttributes =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined)) as SetAttributes;
 
 function contextOf(traceparent: string | undefined): Context {

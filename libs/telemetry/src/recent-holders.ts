@@ -13,7 +13,7 @@ export class RecentHolders {
   constructor(private readonly activeMs: number) {}
 
   /** The holder uses the resource now. */
-  see(holder: string): void {
+  noteUse(holder: string): void {
     if (this.latest?.holder !== holder) this.other = this.latest;
     this.latest = { holder, at: performance.now() };
   }

@@ -9,10 +9,10 @@ beforeEach(() => {
 afterEach(() => jest.useRealTimers());
 
 it('forgets a name some time after it was seen last', () => {
-  recent.see('a');
+  recent.add('a');
   jest.advanceTimersByTime(60);
-  recent.see('b');
-  recent.see('a');
+  recent.add('b');
+  recent.add('a');
   jest.advanceTimersByTime(60);
   expect([recent.has('a'), recent.has('b'), recent.isEmpty]).toEqual([true, true, false]);
   jest.advanceTimersByTime(40);
@@ -20,7 +20,7 @@ it('forgets a name some time after it was seen last', () => {
 });
 
 it('knows none that it was told to forget', () => {
-  recent.see('a');
+  recent.add('a');
   recent.forget('a');
   expect([recent.has('a'), recent.isEmpty]).toEqual([false, true]);
 });

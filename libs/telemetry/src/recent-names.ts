@@ -6,7 +6,7 @@ export class RecentNames {
   /** @param recentMs how long a name counts after it was seen, in ms */
   constructor(private readonly recentMs: number) {}
 
-  see(name: string): void {
+  add(name: string): void {
     this.forgetOld();
     this.until.delete(name);
     this.until.set(name, performance.now() + this.recentMs);

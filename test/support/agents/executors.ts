@@ -36,12 +36,12 @@ async function* executeHere(
   const request = await turnRequest(steps.journal);
   const host: TurnHost = {
     maxEventBytes: 1_000_000,
-    maxWaiting: 1_000_000,
+    maxUnsentSize: 1_000_000,
     createExecutor: () => executor,
     send: (json) => toStream(stream, JSON.parse(json) as FromAgent, json.length),
     flushSoon: (flushed) => setImmediate(() => flushed.flush()),
     block: () => undefined,
-    ended: () => undefined,
+    onEnd: () => undefined,
   };
   const stream = new TurnStream(1, (message) => toHosted(hosted, message), portsOf(turn));
   const hosted = new HostedTurn(1, JSON.parse(JSON.stringify(request)) as typeof request, host);

@@ -183,14 +183,14 @@ export interface FakeApi {
   /** What requests are made of. */
   listing: Pick<TaskListing, 'list' | 'search' | 'answerable' | 'counts'>;
   /** What tasks have used. */
-  usageReports: Pick<UsageReports, 'of' | 'agentTimes'>;
+  usageReports: Pick<UsageReports, 'read' | 'agentTimes'>;
   stored: StoredReads;
   /** What happened in a task. */
-  traces: Pick<TaskTraces, 'of'>;
+  traces: Pick<TaskTraces, 'read'>;
   /** Tasks that wait for other code. */
   parked: Pick<ParkedTasks, 'resume'>;
   /** What a replay of a task needs. */
-  replays: Pick<TaskReplays, 'of'>;
+  replays: Pick<TaskReplays, 'build'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -302,9 +302,9 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   agentOfTask: {},
   hosts: [],
   schedules: {},
-  traces: { of: async () => ({ spans: [], modelCalls: [] }) },
+  traces: { read: async () => ({ spans: [], modelCalls: [] }) },
   parked: { resume: async () => false },
-  replays: { of: async () => undefined },
+  replays: { build: async () => undefined },
   listing: {
     search: async () => ({ tasks: [], searched: 0 }),
     list: async () => ({ tasks: [], more: false }),
@@ -312,7 +312,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     counts: async () => new Map(),
   },
   usageReports: {
-    of: async () => ({ sums: [], isWhole: true }),
+    read: async () => ({ sums: [], isWhole: true }),
     agentTimes: async () => [],
   },
   stored: {
@@ -396,7 +396,7 @@ function fakesModule({
     {
       provide: LimitsService,
       useValue: {
-        of: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }),
+        get: async (id: string) => ({ ...NO_LIMITS, ...limits[id] }),
         isNamed: async (id: string, name: string) => name === id,
         slugOf: async (id: string) => `slug of ${id}`,
         assertActive: async (id: string) => {
@@ -565,11 +565,14 @@ function tasksModule({
       {
         provide: UsageReports,
         useValue: {
-          of: (...of: Parameters<UsageReports['of']>) => usageReports.of(...of),
+          read: (...of: Parameters<UsageReports['read']>) => usageReports.read(...of),
           agentTimes: (...of: Parameters<UsageReports['agentTimes']>) => usageReports.agentTimes(...of),
         },
       },
-      { provide: TaskTraces, useValue: { of: (...of: Parameters<TaskTraces['of']>) => traces.of(...of) } },
+      {
+        provide: TaskTraces,
+        useValue: { read: (...of: Parameters<TaskTraces['read']>) => traces.read(...of) },
+      },
       ...readersOf(stored),
       {
         provide: TaskForks,
@@ -581,7 +584,7 @@ function tasksModule({
       },
       {
         provide: TaskReplays,
-        useValue: { of: (...of: Parameters<TaskReplays['of']>) => replays.of(...of) },
+        useValue: { build: (...of: Parameters<TaskReplays['build']>) => replays.build(...of) },
       },
       {
         provide: ArtifactPages,

@@ -32,7 +32,7 @@ export interface RuntimeRow {
 const COUNTED = '1 2 3 4 ';
 const LONG = 'long '.repeat(1_000);
 const count = { text: 'count 4' };
-const say = (text: string): Said => ({ text });
+const textMessage = (text: string): Said => ({ text });
 
 export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
   echo: {
@@ -43,23 +43,23 @@ export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
     reply: { said: { text: 'a ', metadata: { echo: { chunks: 6 } } }, text: 'a '.repeat(6) },
     wait: { text: 'a', metadata: { echo: { delayMs: 300_000 } } },
     ask: { said: { text: 'a', metadata: { echo: { askInput: true } } }, answer: 'b', reply: 'b' },
-    large: say(LONG),
+    large: textMessage(LONG),
     many: { text: 'a', metadata: { echo: { chunks: 20 } } },
   },
   executor: {
     agent: 'pacer',
     stream: count,
     reply: { said: count, text: COUNTED },
-    wait: say('wait'),
-    ask: { said: say('ask'), answer: 'b', reply: 'b' },
-    large: say(LONG),
-    many: say('count 20'),
+    wait: textMessage('wait'),
+    ask: { said: textMessage('ask'), answer: 'b', reply: 'b' },
+    large: textMessage(LONG),
+    many: textMessage('count 20'),
   },
   // All that it says without a model is one event: what agents there are.
   index: {
     agent: 'index',
-    reply: { said: say('hello'), text: /- far .*Lives elsewhere/ },
-    large: say('hello'),
+    reply: { said: textMessage('hello'), text: /- far .*Lives elsewhere/ },
+    large: textMessage('hello'),
   },
   llm: {
     agent: 'model',
@@ -75,10 +75,10 @@ export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
     }),
     stream: count,
     reply: { said: count, text: COUNTED },
-    wait: say('wait'),
-    ask: { said: say('ask'), answer: 'yes', reply: 'ordered' },
-    large: say('large'),
-    many: say('many'),
+    wait: textMessage('wait'),
+    ask: { said: textMessage('ask'), answer: 'yes', reply: 'ordered' },
+    large: textMessage('large'),
+    many: textMessage('many'),
   },
   'remote-a2a': {
     agent: 'far',
@@ -90,10 +90,10 @@ export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
     }),
     stream: count,
     reply: { said: count, text: COUNTED },
-    wait: say('wait'),
-    ask: { said: say('ask'), answer: 'b', reply: 'b' },
-    large: say(LONG),
-    many: say('count 20'),
+    wait: textMessage('wait'),
+    ask: { said: textMessage('ask'), answer: 'b', reply: 'b' },
+    large: textMessage(LONG),
+    many: textMessage('count 20'),
   },
 };
 

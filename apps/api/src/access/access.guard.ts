@@ -240,7 +240,7 @@ export class AccessGuard extends BearerGuard {
     request: CallRequest & { user?: HostCaller },
     context: ExecutionContext,
   ): Promise<void> {
-    const host = await this.hosts.of(request);
+    const host = await this.hosts.find(request);
     if (host?.public) {
       const principal = guestOf(request, host, this.environment.masterKey);
       const { key: guestBudget } = guestOf({ headers: {}, ip: request.ip }, host, this.environment.masterKey);
@@ -254,7 +254,7 @@ export class AccessGuard extends BearerGuard {
    * @returns whether the token is valid for the host
    */
   private async bindHost(request: CallRequest & { user?: HostCaller }, caller: HostCaller): Promise<boolean> {
-    const host = await this.hosts.of(request);
+    const host = await this.hosts.find(request);
     if (host?.tenantId !== caller.tenantId) return !host || host.public;
     request.user = { ...caller, hostAgent: host.agent };
     return true;

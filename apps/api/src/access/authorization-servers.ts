@@ -73,8 +73,8 @@ export class AuthorizationServers implements OnModuleInit, OnApplicationShutdown
 
   /** The origin that the client sees, and the tenant of its host. */
   private async resolveHost(request: CallRequest): Promise<{ origin: string; tenantId: string }> {
-    const shared = this.publicUrl.of(request);
-    const binding = await this.hosts.of(request);
+    const shared = this.publicUrl.urlFor(request);
+    const binding = await this.hosts.find(request);
     if (!binding) return { origin: shared, tenantId: ONLY_TENANT };
     const origin = `${new URL(shared).protocol}//${request.headers.host ?? binding.host}`;
     return { origin, tenantId: binding.tenantId };

@@ -39,28 +39,28 @@ afterEach(() => {
 describe('what a host is bound to', () => {
   it('is looked up once for many requests, also when it is nothing', async () => {
     for (const host of ['Open.example:80', 'open.example', 'open.example.']) {
-      expect(await bindings.of(to(host))).toEqual(BINDING);
+      expect(await bindings.find(to(host))).toEqual(BINDING);
     }
-    for (let i = 0; i < 3; i += 1) expect(await bindings.of(to('other.example'))).toBeUndefined();
+    for (let i = 0; i < 3; i += 1) expect(await bindings.find(to('other.example'))).toBeUndefined();
     expect(asked).toEqual(['open.example', 'other.example']);
   });
 
   it('is looked up again when an operator has changed something, at once', async () => {
-    await bindings.of(to(BINDING.host));
+    await bindings.find(to(BINDING.host));
     bound = [];
-    expect(await bindings.of(to(BINDING.host))).toEqual(BINDING);
+    expect(await bindings.find(to(BINDING.host))).toEqual(BINDING);
     tell({ type: 'catalog-changed', tenantId: 'tenant-1' });
-    expect(await bindings.of(to(BINDING.host))).toBeUndefined();
+    expect(await bindings.find(to(BINDING.host))).toBeUndefined();
   });
 
   it('is looked up again after a second without a notification', async () => {
-    await bindings.of(to(BINDING.host));
+    await bindings.find(to(BINDING.host));
     bound = [];
     jest.advanceTimersByTime(1_001);
-    expect(await bindings.of(to(BINDING.host))).toBeUndefined();
+    expect(await bindings.find(to(BINDING.host))).toBeUndefined();
   });
 
   it('is nothing for a request without a host', async () => {
-    expect(await bindings.of(to())).toBeUndefined();
+    expect(await bindings.find(to())).toBeUndefined();
   });
 });

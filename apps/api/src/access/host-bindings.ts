@@ -28,7 +28,7 @@ export class HostBindings implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Only the `Host` header counts: callers can forge the other headers of proxies. */
-  async of(request: CallRequest): Promise<HostBinding | undefined> {
+  async find(request: CallRequest): Promise<HostBinding | undefined> {
     return this.cache.get(hostName(request.headers.host ?? ''));
   }
 }

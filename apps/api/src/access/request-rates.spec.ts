@@ -26,7 +26,7 @@ function ratesWith(limits: Partial<TenantLimits>): RequestRates {
       return { allowed: count <= limit, retryAfterMs: 500 };
     },
   };
-  const service: Pick<LimitsService, 'of'> = { of: async () => ({ ...DEFAULT_LIMITS, ...limits }) };
+  const service: Pick<LimitsService, 'get'> = { get: async () => ({ ...DEFAULT_LIMITS, ...limits }) };
   return new RequestRates(service as LimitsService, messaging as Messaging);
 }
 

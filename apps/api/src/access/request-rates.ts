@@ -24,7 +24,7 @@ export class RequestRates {
   /** Counts a request of any kind. Throws `limit-exceeded`. */
   async countRequest(caller: RatedCaller): Promise<void> {
     const { tenantId, guestBudget } = caller;
-    const limits = await this.limits.of(tenantId);
+    const limits = await this.limits.get(tenantId);
     if (guestBudget === undefined) {
       await this.countForToken(caller);
       await this.spend('requestsPerSecond', limits.requestsPerSecond, `requests:${tenantId}`);
@@ -38,7 +38,7 @@ export class RequestRates {
   /** Counts a message that is about to be sent. Throws `limit-exceeded`. */
   async countMessage({ tenantId, guestBudget }: RatedCaller): Promise<void> {
     if (guestBudget === undefined) return;
-    const { guestMessagesPerDay } = await this.limits.of(tenantId);
+    const { guestMessagesPerDay } = await this.limits.get(tenantId);
     await this.spend('guestMessagesPerDay', guestMessagesPerDay, `messages:${guestBudget}`);
   }
 

@@ -38,7 +38,7 @@ function profileCardController(card: ProfileCard): Type {
       const agent = await this.agents.named(callerOf(request), slugOrId);
       const { pushNotifications } = this.environment;
       const rendered = this.renderer.renderUnsigned(
-        card.encode(agent, this.publicUrl.of(request), pushNotifications),
+        card.encode(agent, this.publicUrl.urlFor(request), pushNotifications),
       );
       await sendCard(rendered, 'private', request, reply);
     }

@@ -112,11 +112,11 @@ export class RootCardsController {
   }
 
   private async rootAgent(request: FastifyRequest): Promise<RootAgent> {
-    const binding = await this.hosts.of(request);
+    const binding = await this.hosts.find(request);
     const caller = hasToken(request) ? callerOf(request) : undefined;
     const isOpen = binding?.public && !caller;
     if (binding && (isOpen || binding.tenantId === caller?.tenantId)) {
-      const origin = `${new URL(this.publicUrl.of(request)).protocol}//${request.headers.host ?? binding.host}`;
+      const origin = `${new URL(this.publicUrl.urlFor(request)).protocol}//${request.headers.host ?? binding.host}`;
       return { agent: await this.agents.named(caller ?? binding, binding.agent), origin };
     }
     return { agent: caller ? await this.agents.defaultAgent(caller) : SERVER_AGENT };

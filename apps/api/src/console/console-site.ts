@@ -53,7 +53,7 @@ export class ConsoleSite {
    * or users of that agent, and scripts of its other pages share its origin.
    */
   async isAt(request: FastifyRequest): Promise<boolean> {
-    return this.isAvailable() && (await this.hosts.of(request)) === undefined;
+    return this.isAvailable() && (await this.hosts.find(request)) === undefined;
   }
 
   /** Whether the console is built and turned on. */

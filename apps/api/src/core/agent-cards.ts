@@ -20,7 +20,7 @@ export class AgentCards {
 
   /** The card of an agent with the URLs at which this request has reached it, unsigned. */
   unsigned(agent: Agent, request: CallRequest): AgentCard {
-    return buildAgentCard(agent, this.publicUrl.of(request), this.publicUrl.grpcOf(request), this.push);
+    return buildAgentCard(agent, this.publicUrl.urlFor(request), this.publicUrl.grpcOf(request), this.push);
   }
 
   /**
@@ -44,7 +44,7 @@ export class AgentCards {
    * @param isRoot whether the request's host is bound to the agent, and the caller called its root
    */
   build(agent: Agent, request: CallRequest, isRoot: boolean): Promise<AgentCard> {
-    const url = this.publicUrl.of(request);
+    const url = this.publicUrl.urlFor(request);
     const { host } = request.headers;
     const card =
       isRoot && host !== undefined

@@ -169,7 +169,7 @@ export class CallHandler {
   }
 
   private failureOf(error: unknown, request: CallRequest): ProtocolError {
-    const failure = this.failures.of(error, request);
+    const failure = this.failures.toProtocolError(error, request);
     logContextOf(request).errorKind = failure.kind;
     return failure;
   }

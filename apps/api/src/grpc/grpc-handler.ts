@@ -130,7 +130,7 @@ export class GrpcHandler {
       await guard.canActivate(new ExecutionContextHost([request, reply], GrpcEndpoint, anyRpc));
       return !reply.raw.destroyed;
     } catch (error) {
-      reply.fail(failures.of(error, request));
+      reply.fail(failures.toProtocolError(error, request));
       return false;
     }
   }
@@ -197,7 +197,7 @@ export class GrpcHandler {
 
   /** grpc-js has already refused messages that are too large for every tenant. */
   private async assertSize(bytes: Buffer, request: GrpcRequest): Promise<void> {
-    const { bodyBytes } = await this.shared.limits.of(callerOf(request).tenantId);
+    const { bodyBytes } = await this.shared.limits.get(callerOf(request).tenantId);
     if (bodyBytes !== null && bytes.length > bodyBytes)
       throw tooLarge({ bytes: bodyBytes, name: 'bodyBytes' });
   }

@@ -50,7 +50,7 @@ export class BodyReader {
   ): Promise<string> {
     const { bodyLimitBytes, smallBodyLimitBytes, requestTimeoutMs: ms } = this.environment;
     const bytes = size === 'standard' ? bodyLimitBytes : smallBodyLimitBytes;
-    const { bodyBytes } = size === 'operator' ? NO_LIMITS : await this.limits.of(callerOf(request).tenantId);
+    const { bodyBytes } = size === 'operator' ? NO_LIMITS : await this.limits.get(callerOf(request).tenantId);
     const isOfTenant = bodyBytes !== null && bodyBytes < bytes;
     assertMediaType(request.raw, mediaTypes);
     const holder = size === 'operator' ? 'operator' : holderOf(request);

@@ -25,7 +25,7 @@ export class ErrorFilter implements ExceptionFilter {
     }
     const config = request.routeOptions.config as Partial<ErrorFormat> | undefined;
     const sendError = config?.sendError ?? sendJsonError;
-    sendError(request, reply, this.failures.of(error, request));
+    sendError(request, reply, this.failures.toProtocolError(error, request));
   }
 }
 

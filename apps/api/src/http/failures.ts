@@ -29,7 +29,7 @@ export class Failures {
    * the queue is away the answer is `unavailable`, and the log says so once. Anything else is a bug: it is logged with
    * its stack, and the caller gets only the id of the request.
    */
-  of(error: unknown, request: CallRequest): ProtocolError {
+  toProtocolError(error: unknown, request: CallRequest): ProtocolError {
     if (error instanceof ProtocolError) {
       const limit = LIMIT_KINDS.has(error.kind) ? error.detail.metadata?.limit : undefined;
       if (limit !== undefined) logContextOf(request).limit = limit;

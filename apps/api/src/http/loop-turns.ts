@@ -23,7 +23,7 @@ export class LoopTurns {
 
   /** Resolves when work on `bytes` may begin. The caller must begin at once. */
   async take(holder: string, bytes: number): Promise<void> {
-    this.holders.see(holder);
+    this.holders.noteUse(holder);
     if (bytes <= SMALL_WORK_BYTES) return;
     const before = this.ends.get(holder);
     let end = (): void => undefined;

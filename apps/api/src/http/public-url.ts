@@ -50,7 +50,7 @@ export class PublicUrl {
    * The URL for this caller, without a slash at the end. A request can name any host: only the answer to this request may depend on
    * it (`isShared`). A signed card can travel further than the answer, so it names only a host that is certainly this machine.
    */
-  of(request: AskedOrigin): string {
+  urlFor(request: AskedOrigin): string {
     if (this.isSet) return this.url;
     const origin = originOf(request);
     if (!origin || (this.signs && !isOwn(origin, request.isGrpc ? this.grpcPort : request.socket.localPort)))
@@ -63,7 +63,7 @@ export class PublicUrl {
 
   /** Whether a shared cache may serve the answer for this caller to others. */
   isShared(request: AskedOrigin): boolean {
-    return this.of(request) === this.url;
+    return this.urlFor(request) === this.url;
   }
 
   /**
@@ -71,7 +71,7 @@ export class PublicUrl {
    * a card with an address that is not http(s) or has another origin than the card (wire contract P-20).
    */
   grpcOf(request: AskedOrigin): string | undefined {
-    return this.grpcAddress ?? this.grpcAt(this.of(request));
+    return this.grpcAddress ?? this.grpcAt(this.urlFor(request));
   }
 
   /** The address of gRPC at the host of another URL of this server. */

@@ -126,11 +126,11 @@ export class McpOperations {
 
   /** Days until a task that has ended is deleted. Null: never. */
   async retentionDays({ exchange }: McpCall): Promise<number | null> {
-    return (await this.limits.of(callerOf(exchange.request).tenantId)).retentionDays;
+    return (await this.limits.get(callerOf(exchange.request).tenantId)).retentionDays;
   }
 
   private consoleUrl({ id }: Task, { request }: HttpExchange): string {
-    return `${this.publicUrl.of(request)}/console/tasks/${id}`;
+    return `${this.publicUrl.urlFor(request)}/console/tasks/${id}`;
   }
 }
 

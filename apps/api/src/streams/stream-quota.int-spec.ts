@@ -30,7 +30,7 @@ async function process(store = new StreamCountStore(database)): Promise<StreamQu
   const quota = new StreamQuota(
     store,
     {
-      of: async (id: string) => ({ ...NO_LIMITS, guestShare: 50, openStreams: limits[id] ?? null }),
+      get: async (id: string) => ({ ...NO_LIMITS, guestShare: 50, openStreams: limits[id] ?? null }),
     } as never,
     {
       subscribeControl: async (listener: (message: ControlMessage) => void) => {

@@ -73,7 +73,7 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
     tenantId,
     principal,
   }: Pick<CallContext, 'tenantId' | 'principal'>): Promise<() => void> {
-    const limits = await this.limits.of(tenantId);
+    const limits = await this.limits.get(tenantId);
     const { openStreams } = principal.kind === 'guest' ? guestLimits(limits) : limits;
     const streams = this.streamsOf(tenantId);
     if (openStreams === null) streams.add();
@@ -107,7 +107,7 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
 
   private async beat(): Promise<void> {
     for (const [tenantId, streams] of this.tenants) {
-      if (!streams.isListed && (await this.limits.of(tenantId)).openStreams !== null) streams.list();
+      if (!streams.isListed && (await this.limits.get(tenantId)).openStreams !== null) streams.list();
     }
     const listed = [...this.tenants].filter(([, { isListed }]) => isListed);
     if (listed.length === 0) return;

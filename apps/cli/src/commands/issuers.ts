@@ -121,7 +121,7 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
     check: options.check,
   };
   const params = { path: { tenant } };
-  const added = await use(cli, options, (api) =>
+  const added = await withIssuerErrors(cli, options, (api) =>
     answerOf(api.POST('/v1/admin/tenants/{tenant}/issuers', { params, body: issuer })),
   );
   if (json) printValue(cli.terminal, recordOf(added));
@@ -129,7 +129,7 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
 }
 
 /** Like `withOperatorApi`. Names options of the command in errors of the API. */
-async function use<T>(
+async function withIssuerErrors<T>(
   cli: Cli,
   options: OperatorOptions & { tenant?: string },
   work: (api: OperatorApi) => Promise<T>,
@@ -179,7 +179,7 @@ const inOptions = (reason: string): string =>
 
 async function listIssuers(cli: Cli, options: OperatorOptions & { tenant?: string }): Promise<void> {
   const { tenant, json } = options;
-  const { issuers } = await use(cli, options, (api) =>
+  const { issuers } = await withIssuerErrors(cli, options, (api) =>
     answerOf(
       tenant === undefined
         ? api.GET('/v1/admin/issuers')
@@ -206,7 +206,7 @@ async function removeIssuer(
 ): Promise<void> {
   const { tenant, json } = options;
   const params = { path: { tenant, id } };
-  const removed = await use(cli, options, (api) =>
+  const removed = await withIssuerErrors(cli, options, (api) =>
     answerOf(api.DELETE('/v1/admin/tenants/{tenant}/issuers/{id}', { params })),
   );
   if (json) return void printValue(cli.terminal, recordOf(removed));

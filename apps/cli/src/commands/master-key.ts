@@ -93,7 +93,7 @@ async function vaultKey({ source }: Cli, { kv, field, transit, wrapped }: VaultO
     );
   }
   if (kv !== undefined) {
-    const answer = secretAnswer.safeParse(await ask(source, pathOf(kv, 'data')));
+    const answer = secretAnswer.safeParse(await requestVault(source, pathOf(kv, 'data')));
     const value = answer.data?.data.data[field];
     if (typeof value === 'string') return value.trim();
     throw new OperatorError(
@@ -101,7 +101,7 @@ async function vaultKey({ source }: Cli, { kv, field, transit, wrapped }: VaultO
     );
   }
   const body = { ciphertext: readText(wrapped ?? '', '--wrapped') };
-  const answer = decryptAnswer.safeParse(await ask(source, pathOf(transit ?? '', 'decrypt'), body));
+  const answer = decryptAnswer.safeParse(await requestVault(source, pathOf(transit ?? '', 'decrypt'), body));
   if (answer.success) return answer.data.data.plaintext;
   throw new OperatorError(
     'The answer of Vault has no plaintext: name a key of a transit engine with --transit.',
@@ -116,7 +116,7 @@ function pathOf(path: string, part: string): string {
 }
 
 /** Asks Vault, again if it is sealed or away for a moment. Errors show Vault's error, and never the token. */
-async function ask(source: Cli['source'], path: string, body?: object): Promise<unknown> {
+async function requestVault(source: Cli['source'], path: string, body?: object): Promise<unknown> {
   const { VAULT_ADDR: address, VAULT_NAMESPACE: namespace, VAULT_TOKEN_FILE: file } = source;
   const token = source.VAULT_TOKEN ?? (file === undefined ? undefined : readText(file, 'VAULT_TOKEN_FILE'));
   if (!address || !URL.parse(address) || !token) {

@@ -25,7 +25,7 @@ it('asks once for events that are stored already', async () => {
     asked.push(after);
     return timesOf(3, 4, 5);
   }, createClock());
-  expect([await times.of(event(3)), await times.of(event(4)), await times.of(event(5))]).toEqual(
+  expect([await times.timeOf(event(3)), await times.timeOf(event(4)), await times.timeOf(event(5))]).toEqual(
     [3, 4, 5].map(at),
   );
   expect(asked).toEqual([2]);
@@ -34,7 +34,7 @@ it('asks once for events that are stored already', async () => {
 it('asks for the events of a stream no more than ten times a second', async () => {
   const clock = createClock();
   const times = new EventTimes(async (after) => timesOf(after + 1), clock);
-  for (const sequence of [1, 2, 3]) expect(await times.of(event(sequence))).toEqual(at(sequence));
+  for (const sequence of [1, 2, 3]) expect(await times.timeOf(event(sequence))).toEqual(at(sequence));
   expect(clock.sleeps).toEqual([100, 100]);
 });
 
@@ -47,16 +47,16 @@ it('goes on without times when the server refuses, and asks again a second later
     if (isRefusing) throw new Error('429');
     return timesOf(after + 1);
   }, clock);
-  expect([await times.of(event(1)), await times.of(event(2))]).toEqual([undefined, undefined]);
+  expect([await times.timeOf(event(1)), await times.timeOf(event(2))]).toEqual([undefined, undefined]);
   expect([asked, clock.sleeps]).toEqual([1, []]);
   isRefusing = false;
   await clock.sleep(1_000);
-  expect(await times.of(event(3))).toEqual(at(3));
+  expect(await times.timeOf(event(3))).toEqual(at(3));
 });
 
 it('does not ask a server of an earlier release again', async () => {
   let asked = 0;
   const times = new EventTimes(async () => void (asked += 1), createClock());
-  expect([await times.of(event(1)), await times.of(event(2))]).toEqual([undefined, undefined]);
+  expect([await times.timeOf(event(1)), await times.timeOf(event(2))]).toEqual([undefined, undefined]);
   expect(asked).toBe(1);
 });

@@ -28,7 +28,7 @@ export class EventTimes {
   ) {}
 
   /** The time when the event was stored. Undefined: unknown. */
-  async of({ sequence = 0 }: NumberedEvent): Promise<Date | undefined> {
+  async timeOf({ sequence = 0 }: NumberedEvent): Promise<Date | undefined> {
     if (this.known?.has(sequence) === false) await this.ask(sequence - 1);
     return this.known?.get(sequence);
   }

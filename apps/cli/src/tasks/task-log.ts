@@ -69,7 +69,7 @@ export async function* timedEvents(
   events: AsyncIterable<NumberedEvent>,
 ): AsyncGenerator<TimedEvent> {
   const times = new EventTimes((sequence) => client.eventTimes(id, sequence));
-  for await (const event of events) yield { ...event, at: (await times.of(event)) ?? statusTime(event) };
+  for await (const event of events) yield { ...event, at: (await times.timeOf(event)) ?? statusTime(event) };
 }
 
 export const timedPrinter =

@@ -39,7 +39,7 @@ export function FormButton<Made = string>({
   const secret = result === undefined && typeof made === 'string' ? made : undefined;
   const end = (): void => {
     close();
-    // What the dialog has shown may have been used in another tab.
+    // The user may have used the result in another tab, which changes other data.
     if (made !== undefined && result) void client.invalidateQueries();
     mutation.reset();
     setLeaving(false);
@@ -55,7 +55,7 @@ export function FormButton<Made = string>({
       )}
       <Modal
         opened={isOpen}
-        // A secret that is gone cannot be brought back.
+        // A secret is shown only once: warn before the dialog closes.
         onClose={() => (secret === undefined ? end() : setLeaving(true))}
         title={title}
         closeOnClickOutside={false}
@@ -141,7 +141,7 @@ export function textOf(fields: FormData, name: string): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
 }
 
-/** The words of a field, which commas or spaces separate. Undefined: there are none. */
+/** The words of a field, separated by commas or spaces. Undefined: the field is empty. */
 export const wordsOf = (fields: FormData, name: string): string[] | undefined =>
   textOf(fields, name)
     ?.split(/[\s,]+/)

@@ -80,7 +80,7 @@ export class Fields {
 
   /** The refusal of a value that is not what it must be, such as `a string`. It names what arrived. */
   mismatch(name: string, wanted: string): ProtocolError {
-    return this.refuse(name, `must be ${wanted}, not ${shown(this.get(name))}`);
+    return this.refuse(name, `must be ${wanted}, not ${quoted(this.get(name))}`);
   }
 
   child(name: string): Fields | undefined {
@@ -160,7 +160,7 @@ function assertObject(value: unknown, path: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     return value as Record<string, unknown>;
   }
-  throw ProtocolError.invalidParams(path, `must be an object, not ${shown(value)}`);
+  throw ProtocolError.invalidParams(path, `must be an object, not ${quoted(value)}`);
 }
 
 /** Longest text of a caller that an error quotes, in characters. */
@@ -169,7 +169,7 @@ const MAX_SHOWN = 40;
 const MAX_NAMES = 4;
 
 /** A value of a caller as an error names it: little of a text, and nothing of an object. */
-function shown(value: unknown): string {
+function quoted(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(shortened(value, MAX_SHOWN));
   if (Array.isArray(value)) return 'a list';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);

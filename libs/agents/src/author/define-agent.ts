@@ -48,10 +48,10 @@ export function defineAgent(run: (turn: AgentTurn) => AgentAnswer | Promise<Agen
       running.set(taskId, canceled);
       const reply = new TurnReply(request, bus);
       try {
-        reply.end(await run(turnOf(request, bus, reply, canceled.signal)));
+        reply.complete(await run(turnOf(request, bus, reply, canceled.signal)));
       } catch (error) {
         if (!canceled.signal.aborted) throw error;
-        reply.status(TaskState.TASK_STATE_CANCELED);
+        reply.publishStatus(TaskState.TASK_STATE_CANCELED);
       } finally {
         running.delete(taskId);
       }
@@ -109,10 +109,10 @@ function turnOf(
   };
 }
 
-/** Writes the answer of a turn. */
+/** Publishes the answer of a turn as an artifact and a status. */
 class TurnReply {
   private hasBegun = false;
-  /** The next text is added to the answer. Without an answer so far, it begins one. */
+  /** True: the next text is appended to the artifact `reply`. False: it creates the artifact. */
   private appends: boolean;
 
   constructor(
@@ -122,7 +122,7 @@ class TurnReply {
     const { taskId: id, contextId, userMessage, task } = request;
     this.appends = stepsOf(request).lastState !== undefined;
     if (task) return;
-    // The server of the SDK needs it; Baton has it already.
+    // The server of the SDK creates the task from this event. Baton has created it before.
     const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
     const history = [userMessage];
     bus.publish(AgentEvent.task({ id, contextId, status, artifacts: [], history, metadata: undefined }));
@@ -134,7 +134,7 @@ class TurnReply {
       artifactId: 'reply',
       name: 'reply',
       description: '',
-      parts: [part({ $case: 'text', value: text })],
+      parts: [partOf({ $case: 'text', value: text })],
       metadata: undefined,
       extensions: [],
     };
@@ -146,18 +146,18 @@ class TurnReply {
     );
   }
 
-  end(answer: AgentAnswer): void {
+  complete(answer: AgentAnswer): void {
     const { text, data }: { text?: string; data?: unknown } =
       typeof answer === 'object' ? answer : { ...(answer !== undefined && { text: answer }) };
     if (this.hasBegun) this.stream(text ?? '', true);
     const parts = [
-      ...(text === undefined || this.hasBegun ? [] : [part({ $case: 'text', value: text })]),
-      ...(data === undefined ? [] : [part({ $case: 'data', value: data })]),
+      ...(text === undefined || this.hasBegun ? [] : [partOf({ $case: 'text', value: text })]),
+      ...(data === undefined ? [] : [partOf({ $case: 'data', value: data })]),
     ];
-    this.status(TaskState.TASK_STATE_COMPLETED, parts);
+    this.publishStatus(TaskState.TASK_STATE_COMPLETED, parts);
   }
 
-  status(state: TaskState, parts: Part[] = []): void {
+  publishStatus(state: TaskState, parts: Part[] = []): void {
     const { taskId, contextId } = this.request;
     const message: Message | undefined =
       parts.length === 0
@@ -177,7 +177,7 @@ class TurnReply {
   }
 }
 
-const part = (content: Part['content']): Part => ({
+const partOf = (content: Part['content']): Part => ({
   content,
   filename: '',
   mediaType: '',

@@ -112,7 +112,7 @@ export function localSteps(
   execution: LocalExecution = { state: new LocalState({}) },
 ): LocalSteps {
   const channel: StepChannel = {
-    say: (message) => {
+    send: (message) => {
       execution.onSay?.(message);
       const { id } = message;
       if (message.op === 'begin' && message.kind === 'tool')

@@ -29,7 +29,8 @@ export class SignedInFetch {
 
   /** Records a call in the audit log. Call it before the call is sent. Throws SignInNeeded without a sign-in. */
   async note(call: SignedInCall): Promise<void> {
-    if (!(await this.secrets.noteCall({ url: this.url, settings: this.settings }, call))) throw this.need();
+    if (!(await this.secrets.noteCall({ url: this.url, settings: this.settings }, call)))
+      throw this.signInError();
   }
 
   /** @param send sends a request through the guard */
@@ -47,13 +48,13 @@ export class SignedInFetch {
       if (again.status !== 401) return again;
       await again.body?.cancel();
       await this.secrets.refuseAccessToken({ url: this.url, settings: this.settings }, second);
-      throw this.need();
+      throw this.signInError();
     };
   }
 
   private async token(refused?: string): Promise<string> {
     const found = await this.secrets.accessToken({ url: this.url, settings: this.settings }, refused);
-    if (found === undefined) throw this.need();
+    if (found === undefined) throw this.signInError();
     return found;
   }
 
@@ -76,27 +77,27 @@ export class SignedInFetch {
       return this.widened(await again(wider.token), wider.token, again, false);
     const missing = scopesShown(asked);
     if (!wider || 'token' in wider)
-      return said(
+      return refusalResponse(
         `it wants ${missing}, for which the last sign-in has asked already: the authorization server has not granted it, or the ` +
           'server does not count it. Grant it there, sign out and sign in again',
       );
     const { scopes } = wider;
     if (!isOfCaller(this.settings))
-      return said(
+      return refusalResponse(
         `the sign-in of the tenant lacks ${missing}: set oauth.scopes of the server to ${JSON.stringify(scopes)}, and let an ` +
           'administrator sign in again',
       );
-    throw this.need(scopes, asked);
+    throw this.signInError(scopes, asked);
   }
 
-  private need(scopes?: string[], missing?: string[]): SignInNeeded {
+  private signInError(scopes?: string[], missing?: string[]): SignInNeeded {
     const settings = scopes ? { ...this.settings, scopes } : this.settings;
     return (this.needed = new SignInNeeded({ url: this.url, settings }, missing));
   }
 }
 
 /** A refusal in words of Baton, in place of the server's. */
-const said = (text: string): Response =>
+const refusalResponse = (text: string): Response =>
   new Response(text, { status: 403, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 
 function withToken(init: RequestInit | undefined, token: string): RequestInit {

@@ -26,7 +26,7 @@ async function timeOf(
   const beganAt = performance.now();
   const all = (async () => {
     for (let i = 0; i < count; i++) {
-      writes.see(tenantId);
+      writes.noteWrite(tenantId);
       await next();
     }
     return performance.now() - beganAt;
@@ -41,7 +41,7 @@ it('lets a tenant that is alone write without a pause', async () => {
 });
 
 it('gives the large writes of a tenant a quarter of the time, after a burst, while another tenant writes', async () => {
-  writes.see('two');
+  writes.noteWrite('two');
   const many = 20;
   const took = await timeOf(BURST + many);
   expect(took).toBeGreaterThanOrEqual((4 * many - 4) * WRITE_MS);
@@ -49,34 +49,34 @@ it('gives the large writes of a tenant a quarter of the time, after a burst, whi
 });
 
 it('lets a tenant write a burst without a pause while another tenant writes', async () => {
-  writes.see('two');
+  writes.noteWrite('two');
   expect(await timeOf(BURST)).toBe(BURST * WRITE_MS);
 });
 
 it('holds up no other tenant with the pauses of one', async () => {
-  writes.see('two');
+  writes.noteWrite('two');
   await timeOf(20);
   expect(await timeOf(1, 'two')).toBe(WRITE_MS);
 });
 
 it('lets a tenant write at once again soon after the others have stopped', async () => {
-  writes.see('two');
+  writes.noteWrite('two');
   await timeOf(20);
   await jest.advanceTimersByTimeAsync(10_000);
   expect(await timeOf(40)).toBe(40 * WRITE_MS);
 });
 
 it('counts a write that waited for Postgres like one of a quarter of a second', async () => {
-  writes.see('two');
+  writes.noteWrite('two');
   const slow = writes.take('one', () => new Promise((done) => setTimeout(done, 8_000)));
   await jest.advanceTimersByTimeAsync(8_000);
   await slow;
-  writes.see('two');
+  writes.noteWrite('two');
   expect(await timeOf(2)).toBe(2 * WRITE_MS);
 });
 
 it('counts writes that fail', async () => {
-  writes.see('two');
+  writes.noteWrite('two');
   const fail = () => write().then(() => Promise.reject(new Error('refused')));
   const took = await timeOf(20, 'one', () => writes.take('one', fail).catch(() => undefined));
   expect(took).toBeGreaterThan(2.5 * 20 * WRITE_MS);

@@ -20,8 +20,8 @@ export class LargeWriteShares {
   private readonly shares = new TimeShares({ share: LARGE_WRITES_SHARE, burstMs: BURST_MS });
 
   /** Notes that the tenant writes something, large or small. Others are then held to their share. */
-  see(tenantId: string): void {
-    this.tenants.see(tenantId);
+  noteWrite(tenantId: string): void {
+    this.tenants.noteUse(tenantId);
   }
 
   /** Executes a large write of the tenant. It waits first while other tenants write and the tenant is ahead of its share. */

@@ -108,7 +108,7 @@ export class RunBatches {
   ): Promise<Result | undefined> {
     const write: BatchWrite = { operation, item };
     const { tenantId } = item;
-    this.large.see(tenantId);
+    this.large.noteWrite(tenantId);
     const outcome = await this.groups.submit(isHeavy(write) ? `${tenantId} heavy` : tenantId, write);
     return ('alone' in outcome ? await outcome.alone : outcome.result) as Result | undefined;
   }

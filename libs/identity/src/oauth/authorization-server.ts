@@ -81,7 +81,7 @@ export class AuthorizationServer {
     if (withoutSlash(metadata.issuer) !== withoutSlash(url)) {
       throw new OAuthFailure(
         'unusable',
-        `the metadata of ${shown(url)} is that of another issuer, ${shown(metadata.issuer)}`,
+        `the metadata of ${oneLine(url)} is that of another issuer, ${oneLine(metadata.issuer)}`,
       );
     }
     return this.termsOf(metadata, named.resource, named.scopes);
@@ -98,7 +98,7 @@ export class AuthorizationServer {
       code_challenge_methods_supported: challenges,
     } = metadata;
     if (challenges && !challenges.includes('S256'))
-      throw new OAuthFailure('unusable', `${shown(issuer)} does not take code challenges with S256 (PKCE)`);
+      throw new OAuthFailure('unusable', `${oneLine(issuer)} does not take code challenges with S256 (PKCE)`);
     const revocation = 'revocation_endpoint' in metadata ? metadata.revocation_endpoint : undefined;
     const endpoints = {
       authorization_endpoint: metadata.authorization_endpoint,
@@ -161,7 +161,7 @@ export class AuthorizationServer {
     if (!isOwn) {
       throw new OAuthFailure(
         'unusable',
-        `the metadata of ${originOf(resource)} is for another resource, ${shown(metadata.resource)}`,
+        `the metadata of ${originOf(resource)} is for another resource, ${oneLine(metadata.resource)}`,
       );
     }
     const scopes = scope?.split(' ') ?? metadata.scopes_supported;
@@ -193,7 +193,7 @@ export class AuthorizationServer {
     if (terms.registrationEndpoint === undefined) {
       throw new OAuthFailure(
         'unusable',
-        `${shown(terms.issuer)} registers no clients by itself: register Baton there, with the redirect URI ${redirectUri}, and set ` +
+        `${oneLine(terms.issuer)} registers no clients by itself: register Baton there, with the redirect URI ${redirectUri}, and set ` +
           'clientId in the settings of the agent',
       );
     }
@@ -296,10 +296,10 @@ export class AuthorizationServer {
       const { issued_token_type: type } = answer;
       const { issuer } = terms;
       if (type !== ACCESS_TOKEN && type !== JWT)
-        throw new OAuthFailure('unusable', `${shown(issuer)} exchanges the token for one of another type`);
+        throw new OAuthFailure('unusable', `${oneLine(issuer)} exchanges the token for one of another type`);
       // Otherwise the resource would get the token of the caller.
       if (tokens.access.includes(subject) || tokens.refresh?.includes(subject))
-        throw new OAuthFailure('unusable', `${shown(issuer)} answers with the token that it was sent`);
+        throw new OAuthFailure('unusable', `${oneLine(issuer)} answers with the token that it was sent`);
       return tokens;
     });
   }
@@ -374,12 +374,12 @@ export class AuthorizationServer {
       if (reason !== undefined) throw new OAuthFailure('unreached', `${origin} cannot be reached: ${reason}`);
       const { errorCode } = (error ?? {}) as { errorCode?: unknown };
       if (typeof errorCode === 'string') {
-        const said = shown(messageOf(error));
+        const said = oneLine(messageOf(error));
         if (errorCode === 'server_error' || errorCode === 'temporarily_unavailable')
           throw new OAuthFailure('unreached', `${origin} has failed: ${said}`, errorCode);
         throw new OAuthFailure(
           'refused',
-          `${origin} refuses: ${shown(errorCode)}${said === '' ? '' : ` (${said})`}`,
+          `${origin} refuses: ${oneLine(errorCode)}${said === '' ? '' : ` (${said})`}`,
           errorCode,
         );
       }
@@ -387,7 +387,7 @@ export class AuthorizationServer {
       const isOdd = name === 'ZodError' || name === 'SyntaxError';
       throw new OAuthFailure(
         'unusable',
-        `${origin} ${isOdd ? 'gives an answer that is not one of OAuth' : `cannot be used: ${shown(messageOf(error))}`}`,
+        `${origin} ${isOdd ? 'gives an answer that is not one of OAuth' : `cannot be used: ${oneLine(messageOf(error))}`}`,
       );
     }
   }
@@ -422,7 +422,7 @@ function assertSafe(name: string, url: string): void {
   if (!isSafe)
     throw new OAuthFailure(
       'unusable',
-      `the ${name} of the authorization server, ${shown(url)}, is not an https URL`,
+      `the ${name} of the authorization server, ${oneLine(url)}, is not an https URL`,
     );
 }
 
@@ -444,7 +444,7 @@ function tokensOf({ access_token, token_type, refresh_token, scope, expires_in }
   if (token_type.toLowerCase() !== 'bearer')
     throw new OAuthFailure(
       'unusable',
-      `the authorization server gives tokens of the type ${shown(token_type)}`,
+      `the authorization server gives tokens of the type ${oneLine(token_type)}`,
     );
   const seconds = Number(expires_in);
   // A header has it.
@@ -473,6 +473,6 @@ function causeOf(error: unknown): OutboundRefused | undefined {
 }
 
 /** A text of the other side in one line. */
-const shown = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_SAID);
-const originOf = (url: string): string => URL.parse(url)?.origin ?? shown(url);
+const oneLine = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_SAID);
+const originOf = (url: string): string => URL.parse(url)?.origin ?? oneLine(url);
 export const withoutSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url);

@@ -334,8 +334,8 @@ describe('the token of a user', () => {
 
   it('is exchanged for one that names the user and Baton, once, and with a record', async () => {
     const ada = await userOf('ada');
-    await Promise.all(Array.from({ length: 5 }, () => main.exchanges.ensure(ada, target())));
-    await main.exchanges.ensure(ada, target());
+    await Promise.all(Array.from({ length: 5 }, () => main.exchanges.ensureSignedIn(ada, target())));
+    await main.exchanges.ensureSignedIn(ada, target());
     const token = await main.connections.token(key('user:ada'));
     expect(server.access.get(token!)).toMatchObject({
       sub: 'ada',
@@ -373,7 +373,7 @@ describe('the token of a user', () => {
       const waiting = { tenantId: acme, caller: 'user:fay', taskId, agent: 'desk' };
       await main.signIns.beginForTask(waiting, target());
     }
-    await main.exchanges.ensure({ ...(await userOf('fay')), taskId: answered }, target());
+    await main.exchanges.ensureSignedIn({ ...(await userOf('fay')), taskId: answered }, target());
     const due =
       await sql(`SELECT id::text, wakes_at <= now() AS due, wakes_at < now() + interval '1 minute' AS soon
       FROM tasks WHERE id IN ('${answered}', '${other}')`);
@@ -384,14 +384,14 @@ describe('the token of a user', () => {
 
   it('is exchanged again when what came for it is over, and cannot be refreshed', async () => {
     server.exchangesForever = false;
-    await main.exchanges.ensure(await userOf('cy'), target());
+    await main.exchanges.ensureSignedIn(await userOf('cy'), target());
     const first = await main.connections.token(key('user:cy'));
     await sql(`UPDATE oauth_connections SET refresh_at = now() - interval '1 second'`);
-    await main.exchanges.ensure(await userOf('cy'), target());
+    await main.exchanges.ensureSignedIn(await userOf('cy'), target());
     const second = await main.connections.token(key('user:cy'));
     expect(second).not.toBe(first);
     expect(await main.connections.token(key('user:cy'), second)).toBeUndefined();
-    await main.exchanges.ensure(await userOf('cy'), target());
+    await main.exchanges.ensureSignedIn(await userOf('cy'), target());
     expect(await main.connections.token(key('user:cy'))).toBeDefined();
     expect(server.exchanges).toHaveLength(3);
   });
@@ -423,7 +423,7 @@ describe('the token of a user', () => {
     const user = await userOf(what);
     server.answers.set('/as/token', () => answer(user.subject.reveal()));
     main.log.length = 0;
-    await main.exchanges.ensure(user, target());
+    await main.exchanges.ensureSignedIn(user, target());
     expect(await main.connections.token(key(user.by.key))).toBeUndefined();
     expect(main.log).toEqual([expect.stringContaining('the token of a caller was not exchanged')]);
     expect(main.log[0]).toMatch(reason);
@@ -433,10 +433,10 @@ describe('the token of a user', () => {
 
   it('is not sent where the client may not, or where its metadata leads inside', async () => {
     await main.secrets.set(acme, 'exchanger', 'hunter2', ['https://other.example.com'], PLATFORM_ACTOR);
-    await main.exchanges.ensure(await userOf('dee'), target());
+    await main.exchanges.ensureSignedIn(await userOf('dee'), target());
     await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url], PLATFORM_ACTOR);
     server.metadata = { token_endpoint: 'https://169.254.169.254/token' };
-    await main.exchanges.ensure(await userOf('eve'), target());
+    await main.exchanges.ensureSignedIn(await userOf('eve'), target());
     expect(server.exchanges).toEqual([]);
   });
 });

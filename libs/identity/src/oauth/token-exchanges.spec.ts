@@ -35,7 +35,7 @@ describe('an exchange of tokens', () => {
     const { exchanges, looks } = exchangesWith(() => new Promise(() => undefined));
     const over: string[] = [];
     const sent = ['one', 'two'].map((name) =>
-      exchanges.ensure(caller(), target()).then(() => over.push(name)),
+      exchanges.ensureSignedIn(caller(), target()).then(() => over.push(name)),
     );
     await jest.advanceTimersByTimeAsync(4_999);
     expect(over).toEqual([]);
@@ -48,8 +48,8 @@ describe('an exchange of tokens', () => {
 
   it('is not tried again at once after a failure, which no message notices', async () => {
     const { exchanges, looks } = exchangesWith(() => Promise.reject(new Error('away')));
-    await exchanges.ensure(caller(), target());
-    await exchanges.ensure(caller(), target());
+    await exchanges.ensureSignedIn(caller(), target());
+    await exchanges.ensureSignedIn(caller(), target());
     expect(looks).toHaveLength(1);
   });
 
@@ -59,7 +59,7 @@ describe('an exchange of tokens', () => {
     ['for a server whose issuer is not said', caller(), { issuer: undefined }],
   ])('is not made with a token %s', async (_, who, more) => {
     const { exchanges, looks } = exchangesWith(() => Promise.resolve(true));
-    await exchanges.ensure(who, target(more));
+    await exchanges.ensureSignedIn(who, target(more));
     expect(looks).toEqual([]);
   });
 });

@@ -8,11 +8,11 @@ import { withoutSlash } from './authorization-server.js';
 import { OAuthConnections } from './oauth-connections.js';
 import { OAuthFailure } from './oauth-failure.js';
 
-/** How long a message waits for an exchange. It continues after that, and wakes the task that has missed it. */
+/** How long a message waits for an exchange, in ms. A later exchange continues in the background and wakes the task that needs it. */
 const MAX_WAIT_MS = 5_000;
-/** How long after a failure no message of the caller tries again. */
+/** How long after a failed exchange no message of the caller starts another one, in ms. */
 const RETRY_MS = 30_000;
-/** Callers that a process remembers. A forgotten one tries again. */
+/** Maximum number of failures that a process keeps. A caller whose failure was dropped may try again earlier. */
 const MAX_FAILED = 10_000;
 
 /** A caller with a token of an issuer. */
@@ -33,7 +33,7 @@ export interface ExchangeTarget {
 
 /**
  * Exchanges tokens of callers for tokens of servers that agents call (RFC 8693), so that callers need not sign in there. The token of a
- * caller goes back to its own issuer and is not kept. What comes for it is a sign-in of the caller as any other.
+ * caller is sent only to its own issuer, and is not stored. The new tokens are stored as a sign-in of the caller.
  */
 @Injectable()
 export class TokenExchanges {
@@ -46,20 +46,23 @@ export class TokenExchanges {
     private readonly logger: Logger,
   ) {}
 
-  /** Signs the caller in at a server, unless it is. Resolves after some seconds at the latest. Never rejects: the caller can sign in itself. */
-  async ensure(caller: ExchangingCaller, target: ExchangeTarget): Promise<void> {
+  /**
+   * Signs the caller in at a server, unless it is signed in. Resolves after at most `MAX_WAIT_MS`, also without a sign-in. Never rejects: a
+   * failure is logged, and the caller can sign in itself.
+   */
+  async ensureSignedIn(caller: ExchangingCaller, target: ExchangeTarget): Promise<void> {
     const { tenantId, by, subject } = caller;
     const { issuer, credentials } = target.settings;
     // Only the issuer itself may see the token. The author of an agent could name another issuer.
     if (credentials !== 'exchange' || withoutSlash(issuer ?? '') !== withoutSlash(subject.issuer)) return;
     const resource = oauthResource(target.url);
-    const name = JSON.stringify([tenantId, resource, by.key]);
-    if (this.failed.has(name)) return;
-    let exchange = this.underWay.get(name);
+    const exchangeKey = JSON.stringify([tenantId, resource, by.key]);
+    if (this.failed.has(exchangeKey)) return;
+    let exchange = this.underWay.get(exchangeKey);
     if (!exchange) {
       exchange = this.exchange(caller, resource, target.settings)
         .catch((error: unknown) => {
-          this.failed.set(name, true);
+          this.failed.set(exchangeKey, true);
           const known = error instanceof OAuthFailure ? { reason: messageOf(error) } : { err: error };
           this.logger.warn('the token of a caller was not exchanged', {
             tenantId,
@@ -68,8 +71,8 @@ export class TokenExchanges {
             ...known,
           });
         })
-        .finally(() => this.underWay.delete(name));
-      this.underWay.set(name, exchange);
+        .finally(() => this.underWay.delete(exchangeKey));
+      this.underWay.set(exchangeKey, exchange);
     }
     await within(exchange, MAX_WAIT_MS);
   }
@@ -85,16 +88,16 @@ export class TokenExchanges {
     const terms = await server.discover(resource, issuer);
     const client = { client_id: clientId };
     const withSecret = await this.connections.withSecret(tenantId, { client, clientSecret, terms });
-    const asked = scopes ?? terms.scopes;
+    const wantedScopes = scopes ?? terms.scopes;
     const tokens = await server.exchangeSubject(terms, withSecret, {
       subject: subject.reveal(),
       audience,
-      scope: asked?.join(' '),
+      scope: wantedScopes?.join(' '),
     });
     const { access, refresh } = tokens;
     const content = {
       tokens: { access, ...(refresh !== undefined && { refresh }) },
-      scopes: asked,
+      scopes: wantedScopes,
       terms,
       client,
       clientSecret,

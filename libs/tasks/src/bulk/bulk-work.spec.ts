@@ -49,7 +49,7 @@ async function work(
   const matching = {
     find: () => Promise.resolve({ tasks: ['a', 'b', 'c'].map(storedTask), searched: 3, next: null }),
   };
-  const actions = { do: async (_: unknown, taskId: string) => act(taskId) };
+  const actions = { perform: async (_: unknown, taskId: string) => act(taskId) };
   const bulk = new BulkWork(
     store as unknown as BulkStore,
     matching as unknown as MatchingTasks,

@@ -93,7 +93,7 @@ export class BulkWork extends RepeatedWork {
     for (const taskId of before.pending) {
       if (performance.now() > end || this.signal.aborted) break;
       try {
-        progress[await this.actions.do(operation, taskId)]++;
+        progress[await this.actions.perform(operation, taskId)]++;
       } catch (error) {
         if (error instanceof ProtocolError && error.kind === 'limit-exceeded') {
           return { ...progress, waitsFor: error.message };

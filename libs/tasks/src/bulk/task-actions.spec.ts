@@ -48,28 +48,28 @@ describe('an action of an operation on many tasks', () => {
   it('cancels as the caller, and counts a task that a dead worker has canceled', async () => {
     const { actions, calls, answers } = world(TASK_STATE_COMPLETED);
     answers.cancel = true;
-    expect(await actions.do(operation('cancel'), TASK_ID)).toBe('done');
+    expect(await actions.perform(operation('cancel'), TASK_ID)).toBe('done');
     const own = { owner: 'token:ann', unowned: expect.any(Boolean) };
     expect(calls).toEqual([['cancel', 't', null, TASK_ID, { own, by: ACTOR }]]);
     answers.cancel = false;
-    expect(await actions.do(operation('cancel'), TASK_ID)).toBe('skipped');
-    expect(await world(TASK_STATE_CANCELED).actions.do(operation('cancel'), TASK_ID)).toBe('done');
+    expect(await actions.perform(operation('cancel'), TASK_ID)).toBe('skipped');
+    expect(await world(TASK_STATE_CANCELED).actions.perform(operation('cancel'), TASK_ID)).toBe('done');
   });
 
   it('deletes an ended task, and counts one that a dead worker has deleted', async () => {
     const { actions, answers } = world(TASK_STATE_WORKING);
-    expect(await actions.do(operation('delete'), TASK_ID)).toBe('skipped');
+    expect(await actions.perform(operation('delete'), TASK_ID)).toBe('skipped');
     answers.delete = true;
-    expect(await actions.do(operation('delete'), TASK_ID)).toBe('done');
+    expect(await actions.perform(operation('delete'), TASK_ID)).toBe('done');
     const gone = world(TASK_STATE_COMPLETED, { isThere: false });
-    expect(await gone.actions.do(operation('delete'), TASK_ID)).toBe('done');
+    expect(await gone.actions.perform(operation('delete'), TASK_ID)).toBe('done');
   });
 
   it('resumes a parked run, and asks for slots only if there was one', async () => {
     const { actions, calls, answers } = world(TASK_STATE_WORKING);
-    expect(await actions.do(operation('resume'), TASK_ID)).toBe('skipped');
+    expect(await actions.perform(operation('resume'), TASK_ID)).toBe('skipped');
     answers.resume = true;
-    expect(await actions.do(operation('resume'), TASK_ID)).toBe('done');
+    expect(await actions.perform(operation('resume'), TASK_ID)).toBe('done');
     const resumed = ['resume', 't', TASK_ID, ACTOR];
     expect(calls).toEqual([resumed, resumed, ['refill']]);
   });
@@ -78,7 +78,7 @@ describe('an action of an operation on many tasks', () => {
     const { actions, calls } = world(TASK_STATE_COMPLETED);
     const other = '0198a000-0000-7000-8000-000000000002';
     for (const each of [operation('send-again'), operation('send-again'), operation('send-again', other)]) {
-      expect(await actions.do(each, TASK_ID)).toBe('done');
+      expect(await actions.perform(each, TASK_ID)).toBe('done');
     }
     const made = calls.map(([, request]) => request as { owner: string; task: ReturnType<typeof newTask> });
     const ids = made.map(({ task }) => task.id);
@@ -92,10 +92,10 @@ describe('an action of an operation on many tasks', () => {
 
   it('sends nothing again whose task or agent is gone', async () => {
     const gone = world(TASK_STATE_COMPLETED, { isThere: false });
-    expect(await gone.actions.do(operation('send-again'), TASK_ID)).toBe('skipped');
+    expect(await gone.actions.perform(operation('send-again'), TASK_ID)).toBe('skipped');
     for (const agent of [null, { status: 'disabled' }]) {
       const { actions, calls } = world(TASK_STATE_COMPLETED, { agent });
-      await expect(actions.do(operation('send-again'), TASK_ID)).rejects.toThrow(
+      await expect(actions.perform(operation('send-again'), TASK_ID)).rejects.toThrow(
         'no longer exists or is disabled',
       );
       expect(calls).toEqual([]);
@@ -104,7 +104,7 @@ describe('an action of an operation on many tasks', () => {
 
   it('continues a failed task with the rights of the caller', async () => {
     const { actions, calls } = world(TaskState.TASK_STATE_FAILED);
-    expect(await actions.do(operation('continue'), TASK_ID)).toBe('done');
+    expect(await actions.perform(operation('continue'), TASK_ID)).toBe('done');
     expect(calls).toEqual([['continueFailed', { ...CALLER, tenantId: 't' }, TASK_ID, ACTOR]]);
   });
 });

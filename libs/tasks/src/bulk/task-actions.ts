@@ -37,7 +37,7 @@ export class TaskActions {
   };
 
   /** @throws ProtocolError that says why it cannot be done: `limit-exceeded` if it can be done later */
-  async do(operation: ClaimedBulk, taskId: string): Promise<ActionOutcome> {
+  async perform(operation: ClaimedBulk, taskId: string): Promise<ActionOutcome> {
     return this.actions[operation.action](operation, taskId);
   }
 
@@ -75,7 +75,7 @@ export class TaskActions {
     if (!agent || agent.status) {
       throw new ProtocolError('agent-not-found', 'its agent no longer exists or is disabled');
     }
-    const { message, details } = await this.firstRequests.of(tenantId, wellFormed(stored.task));
+    const { message, details } = await this.firstRequests.repeatFor(tenantId, wellFormed(stored.task));
     const newId = uuidOf(taskId, id);
     await this.acceptance.ensureTask({
       tenantId,

@@ -39,7 +39,7 @@ import { Injectable } from '@nestjs/common';
 import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { AppendRefused } from '../core/append-refused.js';
 import { childIdOf } from '../core/child-id.js';
-import { answerKeyOf, approvalKeyOf, contextOf, messageIdOf } from './child-ids.js';
+import { childAnswerKey, childApprovalKey, childContextId, childMessageId } from './child-ids.js';
 
 /** A child's metadata names its parent under this key. Callers can write the key too, so nothing depends on it. */
 const METADATA_KEY = 'baton.parent';
@@ -104,7 +104,7 @@ export class DelegatedTasks extends ChildTasks {
   private async say(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
     const { agent, callId } = request;
     const { stored, depth } = await this.childOf(turn, agent, taskId);
-    const key = { hash: answerKeyOf(turn, callId), content: null, hours: ANSWER_HOURS };
+    const key = { hash: childAnswerKey(turn, callId), content: null, hours: ANSWER_HOURS };
     if (!(await this.tasks.earlierTurn(turn.tenantId, key))) {
       if (asksForApproval(stored.task.status)) {
         throw new ChildRefusal(
@@ -126,7 +126,7 @@ export class DelegatedTasks extends ChildTasks {
     const { stored, depth } = await this.childOf(turn, agent, taskId);
     const asked = approvalsOf(stored.task.status) ?? [];
     const due = decisions.filter((decision) => asked.some((one) => one.callId === decision.callId));
-    const key = { hash: approvalKeyOf(turn, callId, number), content: null, hours: ANSWER_HOURS };
+    const key = { hash: childApprovalKey(turn, callId, number), content: null, hours: ANSWER_HOURS };
     if (due.length > 0 && !(await this.tasks.earlierTurn(turn.tenantId, key))) {
       const { contextId } = stored.task;
       const said = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
@@ -216,7 +216,7 @@ const notAsking = (reason: 'not-found' | 'terminal' | 'busy' | 'late'): ChildRef
   );
 
 function newChild(turn: Turn, request: ChildRequest, id: string, depth: number): Task {
-  const contextId = contextOf(turn, request.agent.id, request.lane);
+  const contextId = childContextId(turn, request.agent.id, request.lane);
   const metadata = { [METADATA_KEY]: { taskId: turn.task.id, agent: turn.agent.slug, depth } };
   return newTask(userMessage(turn, request, { taskId: id, contextId }), { id, contextId, metadata });
 }
@@ -227,7 +227,7 @@ const userMessage = (
   ids: { taskId: string; contextId: string },
 ): Message => ({
   ...ids,
-  messageId: messageIdOf(turn, callId),
+  messageId: childMessageId(turn, callId),
   role: Role.ROLE_USER,
   // Models write it.
   parts: wellFormed([textPart(message), ...(data === undefined ? [] : [dataPart(data)])]),
@@ -243,7 +243,7 @@ const answerMessage = (
   ids: { taskId: string; contextId: string },
 ): Message => ({
   ...ids,
-  messageId: messageIdOf(turn, name),
+  messageId: childMessageId(turn, name),
   role: Role.ROLE_USER,
   parts: decisions.map(({ callId, approved, reason, input }) =>
     dataPart({

@@ -81,7 +81,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
    * @param isGuest guests may use a share of the tenant's limits
    */
   async quotaFor(tenantId: string, isGuest = false): Promise<RunQuota> {
-    const limits = await this.limits.of(tenantId);
+    const limits = await this.limits.get(tenantId);
     const { runsAtOnce, tasksWaiting, storedBytes: maxStoredBytes } = isGuest ? guestLimits(limits) : limits;
     const isFree = this.slots.take();
     if (this.slots.age > FULL_MS || this.slots.isRunningLow) this.refill();

@@ -24,7 +24,7 @@ export class CallerExchanges {
     if (!subject) return;
     const caller = { tenantId, by: actorOf(call), subject, taskId: taskId || null };
     await Promise.all(
-      this.serversOf(agent.definition).map((server) => this.exchanges.ensure(caller, server)),
+      this.serversOf(agent.definition).map((server) => this.exchanges.ensureSignedIn(caller, server)),
     );
   }
 

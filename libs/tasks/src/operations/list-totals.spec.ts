@@ -35,34 +35,34 @@ describe('the total of a long list', () => {
   });
 
   it('is counted once for all who turn its pages at a time', async () => {
-    expect(await Promise.all([totals.of(LISTED), totals.of({ ...LISTED })])).toEqual([20_001, 20_001]);
-    expect([totals.known(LISTED), await totals.of(LISTED)]).toEqual([20_001, 20_001]);
+    expect(await Promise.all([totals.total(LISTED), totals.total({ ...LISTED })])).toEqual([20_001, 20_001]);
+    expect([totals.known(LISTED), await totals.total(LISTED)]).toEqual([20_001, 20_001]);
     expect(store.begun).toEqual([LISTED]);
   });
 
   it('is its own for each list', async () => {
     expect(totals.known(LISTED)).toBeUndefined();
-    await totals.of(LISTED);
-    expect(await totals.of({ ...LISTED, tenantId: 'other' })).toBe(20_002);
-    expect(await totals.of({ ...LISTED, since: new Date(0) })).toBe(20_003);
+    await totals.total(LISTED);
+    expect(await totals.total({ ...LISTED, tenantId: 'other' })).toBe(20_002);
+    expect(await totals.total({ ...LISTED, since: new Date(0) })).toBe(20_003);
   });
 
   it('is counted again when it is ten seconds old', async () => {
     jest.useFakeTimers({ doNotFake: ['performance'] });
     jest.spyOn(performance, 'now').mockImplementation(() => Date.now());
-    await totals.of(LISTED);
+    await totals.total(LISTED);
     jest.advanceTimersByTime(10_001);
     expect(totals.known(LISTED)).toBeUndefined();
-    expect(await totals.of(LISTED)).toBe(20_002);
+    expect(await totals.total(LISTED)).toBe(20_002);
   });
 
   it('is as many as are counted by then for a list that has waited long enough, and the whole one later', async () => {
     let open: () => void = () => undefined;
     store.gate = new Promise((resolve) => (open = resolve));
-    expect(await totals.of(LISTED)).toBe(20_000);
+    expect(await totals.total(LISTED)).toBe(20_000);
     expect(totals.known(LISTED)).toBeUndefined();
     open();
-    expect(await totals.of(LISTED)).toBe(20_001);
+    expect(await totals.total(LISTED)).toBe(20_001);
     expect(store.begun).toEqual([LISTED]);
   });
 
@@ -70,9 +70,9 @@ describe('the total of a long list', () => {
     jest.useFakeTimers({ doNotFake: ['performance'] });
     jest.spyOn(performance, 'now').mockImplementation(() => Date.now());
     store.failures = 1;
-    expect(await totals.of(LISTED)).toBe(10_001);
-    expect([await totals.of(LISTED), store.begun]).toEqual([10_001, []]);
+    expect(await totals.total(LISTED)).toBe(10_001);
+    expect([await totals.total(LISTED), store.begun]).toEqual([10_001, []]);
     jest.advanceTimersByTime(10_001);
-    expect(await totals.of(LISTED)).toBe(20_001);
+    expect(await totals.total(LISTED)).toBe(20_001);
   });
 });

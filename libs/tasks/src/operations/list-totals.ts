@@ -50,7 +50,7 @@ export class ListTotals {
    * The number of tasks of a list that is too long for its own query. Until the first count has ended, it is a lower
    * bound.
    */
-  async of(listed: ListedTasks): Promise<number> {
+  async total(listed: ListedTasks): Promise<number> {
     const key = JSON.stringify(listed);
     const total = this.totals.get(key) ?? { listed, freshUntil: 0 };
     this.totals.set(key, total);

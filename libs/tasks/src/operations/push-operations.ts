@@ -59,7 +59,7 @@ export class PushOperations {
       .put({ tenantId, taskId }, push, actorOf(call))
       .catch((error: unknown) => explainPush(error, at && `${at}.`));
     if (!isStored) throw await this.finder.notFound(call, config.taskId, taskId);
-    return shown(config.taskId, push.config);
+    return withoutSecrets(config.taskId, push.config);
   }
 
   /** Without an id: the config that the task had first, as 0.3 has it. */
@@ -72,7 +72,7 @@ export class PushOperations {
     const config =
       (id === '' ? await this.configs.find({ tenantId, taskId, id: taskId }) : undefined) ??
       (await this.configs.find({ tenantId, taskId, id }));
-    if (config) return shown(named, config);
+    if (config) return withoutSecrets(named, config);
     const which = id === '' ? '' : ` "${id}"`;
     throw new ProtocolError('task-not-found', `Push notification config${which} not found: task ${named}`, {
       metadata: { taskId: named, ...(id !== '' && { pushNotificationConfigId: id }) },
@@ -90,7 +90,7 @@ export class PushOperations {
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     return {
-      configs: page.map((config) => shown(request.taskId, config)),
+      configs: page.map((config) => withoutSecrets(request.taskId, config)),
       nextPageToken: last ? Buffer.from(last.id).toString('base64url') : '',
     };
   }
@@ -120,7 +120,7 @@ export class PushOperations {
   ): Promise<PreparedPush> {
     const { tenantId, version } = call;
     await this.receivers.checkConfig(call, config, at, call.rules.pushFields);
-    const { pushConfigs: max } = await this.limits.of(tenantId);
+    const { pushConfigs: max } = await this.limits.get(tenantId);
     const protocol: PushProtocol = version === '1.0' ? '1.0' : '0.3';
     const authScheme = config.authentication?.scheme || null;
     const { href: url } = new URL(config.url);
@@ -167,7 +167,7 @@ export class PushOperations {
 }
 
 /** A config as it is shown: its token and its credentials are secrets. */
-const shown = (taskId: string, { id, url, authScheme }: PushConfig): TaskPushNotificationConfig => ({
+const withoutSecrets = (taskId: string, { id, url, authScheme }: PushConfig): TaskPushNotificationConfig => ({
   tenant: '',
   taskId,
   id,

@@ -67,7 +67,7 @@ export class ReadOperations {
       more && last?.status?.timestamp
         ? encodePageToken({ statusAt: new Date(last.status.timestamp), taskId: last.id })
         : '';
-    const totalSize = known ?? total ?? (await this.totals.of(listed));
+    const totalSize = known ?? total ?? (await this.totals.total(listed));
     return { tasks: tasks.map(({ task }) => task), nextPageToken, pageSize, totalSize };
   }
 }

@@ -23,9 +23,11 @@ export class SubscribeOperation {
   ) {}
 
   /**
-   * With `Last-Event-ID`, exactly the events after it, also of a task that has ended meanwhile. Without it, a snapshot
-   * of the task at a sequence, and only later events: an older `append` after a snapshot would double the artifact
-   * (invariant 9). Where a profile replays instead, the whole log from event 1.
+   * With `Last-Event-ID`: exactly the events after it, also of a task that has ended meanwhile. Without it: a snapshot
+   * of the task, and only events after the snapshot. An older `append` after a snapshot would double the artifact
+   * (invariant 9). A profile that replays gets the whole log from event 1.
+   * @throws ProtocolError `task-not-found`; `invalid-params` for a `Last-Event-ID` after the newest event; `unsupported-operation` in
+   *   1.0 for a task that has ended
    */
   async *subscribeToTask(
     call: CallContext,
@@ -38,7 +40,7 @@ export class SubscribeOperation {
     for await (const events of this.follow(call, request.id, opening, signal)) {
       // Out of the array: the reader empties only the array that it gets.
       yield call.rules.subscribe === 'replay'
-        ? events.splice(0).filter((event) => !liesInThePast(event, opening.head))
+        ? events.splice(0).filter((event) => !isPastInterruption(event, opening.head))
         : events;
     }
   }
@@ -48,14 +50,14 @@ export class SubscribeOperation {
     // A resumed replay also reads from event 1: frames depend on earlier ones, and the encoder leaves out those that
     // the caller has.
     const replays = call.rules.subscribe === 'replay';
-    const fresh = lastEventId === undefined;
-    const isWhole = fresh && call.rules.artifacts === 'read';
+    const isNew = lastEventId === undefined;
+    const isWhole = isNew && call.rules.artifacts === 'read';
     const stored = await this.finder.find(call, id, isWhole ? {} : { historyLength: 0, artifacts: false });
     const { sequence: head, task } = stored;
     const terminal = isTerminal(task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
     const cursor = replays ? 0 : cursorOf(head, lastEventId);
-    const opening = { taskId: task.id, head, cursor, isOver: terminal && (fresh || cursor === head) };
-    if (!fresh) return { ...opening, first: undefined };
+    const opening = { taskId: task.id, head, cursor, isOver: terminal && (isNew || cursor === head) };
+    if (!isNew) return { ...opening, first: undefined };
     if (terminal) return { ...opening, first: finalItem(call, stored) };
     const snapshot: StreamItem = { sequence: head, payload: { $case: 'task', value: task } };
     return { ...opening, first: replays ? undefined : snapshot };
@@ -83,7 +85,7 @@ interface SubscriptionOpening extends Opening {
 }
 
 /** An interruption that was answered before must not end a replayed stream. */
-const liesInThePast = ({ sequence, payload }: TaskEvent, head: number): boolean =>
+const isPastInterruption = ({ sequence, payload }: TaskEvent, head: number): boolean =>
   payload.$case === 'statusUpdate' &&
   sequence < head &&
   isInterrupted(payload.value.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);

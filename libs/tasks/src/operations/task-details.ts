@@ -43,7 +43,7 @@ export class TaskDetails {
    * The details of a task that the caller sees.
    * @param isAuthor whether the caller may change agents, and so sees the durable steps
    */
-  async of(
+  async read(
     caller: Reacher & { tenantId: string },
     taskId: string,
     isAuthor: boolean,

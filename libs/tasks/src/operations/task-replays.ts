@@ -19,7 +19,7 @@ export class TaskReplays {
    * What the process of the agent would get now, with the recorded steps.
    * @returns undefined if there is nothing to replay: no recorded steps, a task that has ended, or one that is too large to be read whole
    */
-  async of(call: CallContext, id: string): Promise<TurnRequest | undefined> {
+  async build(call: CallContext, id: string): Promise<TurnRequest | undefined> {
     const { task, truncation } = await this.finder.find(call, id);
     if (truncation || !task.status || isTerminal(task.status.state)) return undefined;
     const { tenantId, agent } = call;
@@ -27,7 +27,7 @@ export class TaskReplays {
     const { origin, entries } = splitJournal(await this.journals.read(tenantId, task.id));
     const [details, earlier] = await Promise.all([
       this.tasks.firstDetails(tenantId, task.id),
-      this.earlier.of(tenantId, agent, task, origin),
+      this.earlier.list(tenantId, agent, task, origin),
     ]);
     return replayRequest({
       tenantId,

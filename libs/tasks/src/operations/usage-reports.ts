@@ -16,7 +16,7 @@ export class UsageReports {
   constructor(private readonly hours: UsageHoursStore) {}
 
   /** Usage of the tasks that the caller sees, including deleted ones. */
-  async of(
+  async read(
     caller: Reacher & { tenantId: string },
     by: UsageKey,
     filter: Pick<UsageFilter, 'agentId' | 'since' | 'until'>,

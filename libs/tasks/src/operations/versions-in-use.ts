@@ -15,7 +15,7 @@ export class VersionsInUse {
   ) {}
 
   /** Counts the tasks of all principals of the tenant. Throws `agent-not-found`. @param name slug or id of the agent */
-  async of(viewer: Viewer, name: string): Promise<{ agent: Agent; versions: OpenVersion[] }> {
+  async count(viewer: Viewer, name: string): Promise<{ agent: Agent; versions: OpenVersion[] }> {
     const agent = await this.catalog.get(viewer, name);
     const liveMs = this.environment.leaseMs * LIVE_LEASES;
     return { agent, versions: await this.runs.openByVersion(viewer.tenantId, agent, liveMs) };

@@ -16,8 +16,8 @@ export class BatchSize {
     return this.size;
   }
 
-  /** A batch of the current size has taken that many milliseconds. */
-  took(milliseconds: number): void {
+  /** Adapts the size of the next batch. @param milliseconds the duration of a batch of the current size */
+  adaptTo(milliseconds: number): void {
     const factor = Math.min(2, GOAL_MS / Math.max(milliseconds, 1));
     this.size = Math.max(1, Math.min(this.max, Math.floor(this.size * factor)));
   }

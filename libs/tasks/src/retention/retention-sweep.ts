@@ -27,8 +27,8 @@ const MAX_ARCHIVES = 10;
 /** Tenants that a line of the log names. */
 const MAX_NAMED = 5;
 /** The pause after each batch, as a multiple of its duration: the sweep works at most a quarter of the time. */
-const REST = 3;
-/** In milliseconds. Postgres closes the lock's connection if it is idle for too long. */
+const REST_FACTOR = 3;
+/** Maximum pause after a batch, in ms. Postgres closes the connection of the lock if it is idle for too long. */
 const MAX_REST_MS = 5_000;
 
 /**
@@ -86,7 +86,7 @@ export class RetentionSweep extends RepeatedWork {
     });
   }
 
-  /** Once for each process: an upgrade must not delete what was kept so far, and the operator must know that it stays. */
+  /** Warns once for each process. An upgrade does not delete tasks that earlier releases kept, so the operator must choose a retention. */
   private async reportUndecided(): Promise<void> {
     if (this.hasReported) return;
     const tenants = await this.limits.withoutRetention();
@@ -117,14 +117,14 @@ export class RetentionSweep extends RepeatedWork {
       await assertLocked();
       const start = performance.now();
       // Also after a failure: the next sweep then tries fewer rows.
-      const deleted = await batch(size.current).finally(() => size.took(performance.now() - start));
-      if (!this.count(deleted)) return;
-      await delay(Math.min((performance.now() - start) * REST, MAX_REST_MS), undefined, { signal });
+      const deleted = await batch(size.current).finally(() => size.adaptTo(performance.now() - start));
+      if (!this.countDeleted(deleted)) return;
+      await delay(Math.min((performance.now() - start) * REST_FACTOR, MAX_REST_MS), undefined, { signal });
     }
   }
 
   /** @returns whether anything was deleted */
-  private count(deleted: DeletedRows): boolean {
+  private countDeleted(deleted: DeletedRows): boolean {
     const rows = Object.entries(deleted).filter(([, count]) => count > 0);
     for (const [kind, count] of rows) this.metrics.of(RETENTION_DELETED).inc({ kind }, count);
     return rows.length > 0;

@@ -21,7 +21,7 @@ function recording(append: CallRecordStore['append'] = async () => undefined) {
 describe('the records of a run', () => {
   it('are held until the run fails', async () => {
     const { all, stored } = recording();
-    const records = all.of(RUN);
+    const records = all.forRun(RUN);
     records.hold(record(2));
     expect(stored).toEqual([]);
     records.hold(record(4));
@@ -32,7 +32,7 @@ describe('the records of a run', () => {
 
   it('are forgotten when the attempt is over without a failure', async () => {
     const { all, stored } = recording();
-    const records = all.of(RUN);
+    const records = all.forRun(RUN);
     records.hold(record(2));
     records.discard();
     await records.storeHeld();
@@ -41,7 +41,7 @@ describe('the records of a run', () => {
 
   it('are held within 2 MiB, the newest ones', async () => {
     const { all, stored } = recording();
-    const records = all.of(RUN);
+    const records = all.forRun(RUN);
     for (let i = 1; i <= 5; i++) records.hold(record(i, MIB - 1));
     await records.storeHeld();
     expect(stored).toEqual([[4, 5]]);
@@ -49,9 +49,9 @@ describe('the records of a run', () => {
 
   it('are held within 64 MiB of all runs, and the next runs have room again', async () => {
     const { all, stored } = recording();
-    const many = Array.from({ length: 32 }, () => all.of(RUN));
+    const many = Array.from({ length: 32 }, () => all.forRun(RUN));
     for (const each of many) each.hold(record(1, 2 * MIB));
-    const late = all.of(RUN);
+    const late = all.forRun(RUN);
     late.hold(record(1));
     await late.storeHeld();
     expect(stored).toEqual([]);
@@ -63,7 +63,7 @@ describe('the records of a run', () => {
 
   it('never fail a run', async () => {
     const { all } = recording(async () => Promise.reject(new Error('no space left')));
-    const records = all.of(RUN);
+    const records = all.forRun(RUN);
     records.hold(record(2));
     await records.storeHeld();
     expect(records.byDefault).toBe('failed');

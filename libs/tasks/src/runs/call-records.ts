@@ -32,7 +32,7 @@ export class CallRecords {
   ) {}
 
   /** The records of an attempt. */
-  of({ tenantId, taskId, runId, attempt }: RunKey): RunCallRecords {
+  forRun({ tenantId, taskId, runId, attempt }: RunKey): RunCallRecords {
     const run = { tenantId, taskId, runId, attempt };
     let held: CallRecord[] = [];
     let bytes = 0;

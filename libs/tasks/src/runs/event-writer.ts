@@ -42,7 +42,7 @@ const RETRY: Backoff = { firstMs: 100, maxMs: 100 };
 const PUBLISH_WAIT_MS = 1_000;
 /** Artifacts are folded in memory up to this size, in characters of the events they are made of. */
 const MAX_FOLDED_CHARS = 1024 * 1024;
-/** Artifacts that are known to be new. */
+/** Maximum number of artifact ids that a writer keeps to detect new artifacts. */
 const MAX_KNOWN_ARTIFACTS = 10_000;
 
 /** A shared instance: every run ends with it, and creating an error with a stack is slow. */
@@ -104,7 +104,7 @@ export class EventWriter {
     const { workingEvent } = run;
     if (workingEvent && !workingEvent.isAppended) {
       this.sequence = workingEvent.sequence - 1;
-      this.take(workingEvent.payload, false);
+      this.add(workingEvent.payload, false);
       this.flushIn(MAX_SILENCE_MS);
     }
   }
@@ -113,12 +113,12 @@ export class EventWriter {
    * Add one event. Resolves at once while there is room, otherwise when the batch is in the log, so that an agent
    * cannot run ahead of Postgres. Rejects with `AppendRefused` when the run must stop, and with `TurnFailure` when the
    * event exceeds a limit. Then the event is not added.
-   * @param isAgents false: the platform repeats earlier events, and no limit applies
+   * @param isFromAgent false: the platform repeats earlier events, and no limit applies
    */
-  async write(payload: EventPayload, isAgents = true): Promise<void> {
+  async write(payload: EventPayload, isFromAgent = true): Promise<void> {
     if (this.failure) throw this.failure;
     this.refusal.throwIfAborted();
-    this.take(payload, isAgents);
+    this.add(payload, isFromAgent);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
     else this.flushIn(MAX_BATCH_MS);
   }
@@ -140,9 +140,9 @@ export class EventWriter {
    */
   async end(payload: EventPayload, end: EndOfTurn): Promise<void> {
     if (this.failure) throw this.failure;
-    const isAgents = end.error === undefined;
-    if (isAgents) this.refusal.throwIfAborted();
-    this.take(payload, isAgents);
+    const isFromAgent = end.error === undefined;
+    if (isFromAgent) this.refusal.throwIfAborted();
+    this.add(payload, isFromAgent);
     // Not an argument of the flush: a flush that runs already includes this event.
     this.ending = end;
     await this.flush();
@@ -182,9 +182,9 @@ export class EventWriter {
     this.failure ??= RUN_IS_OVER;
   }
 
-  private take(payload: EventPayload, isAgents = true): void {
+  private add(payload: EventPayload, isFromAgent = true): void {
     const json = serializePayload(payload);
-    if (isAgents) this.allowance?.take(json);
+    if (isFromAgent) this.allowance?.take(json);
     if (this.pending.length === 0) this.pendingSince = performance.now();
     const isFirst = this.artifacts.apply(payload, json.length);
     this.pending.push({ payload, json, isFirst });
@@ -212,12 +212,12 @@ export class EventWriter {
       afterSequence: this.sequence,
       events,
       contextId: this.run.snapshot.task.contextId,
-      end: end && { ...end, artifacts: this.artifacts.all() },
+      end: end && { ...end, artifacts: this.artifacts.folded() },
       metadata: this.metadata,
     };
     this.metadata = undefined;
     const append = (): Promise<StoredBatch | undefined> => this.appendUntilKnown(batch);
-    // Not each batch of a long stream: the end alone says how long the log took.
+    // A trace has a span only for the last append of a turn: a long stream has too many.
     const appended = end
       ? this.ports.tracing.during('end turn', this.run.traceparent, append, { kind: 'client' })
       : append();
@@ -265,7 +265,7 @@ export class EventWriter {
 
   /**
    * Try until Postgres has answered. After a lost connection it is unknown whether the batch was committed;
-   * the guard on the log's head makes the second try safe, and the log then says whose events they are.
+   * the guard on the log's head makes the second try safe. The attempt of the events in the log then shows whether they are ours.
    */
   private async appendUntilKnown(batch: AppendBatch): Promise<StoredBatch | undefined> {
     return retryTransient(
@@ -284,7 +284,7 @@ export class EventWriter {
     return events.length === count && events.every((event) => event.attempt === attempt);
   }
 
-  /** Drop the batch, and take no more events of the agent. */
+  /** Drops the batch, and rejects all further events of the agent. */
   private refuse(cause: unknown): never {
     const failure = new TurnFailure('The agent sent something that cannot be stored', undefined, { cause });
     this.pending = [];
@@ -313,37 +313,37 @@ class SmallArtifacts {
   private readonly chars = new Map<string, number>();
   private total = 0;
   /** Set while this attempt has written all artifacts of the log. */
-  private isAlone: boolean;
+  private hasAllArtifacts: boolean;
 
   constructor({ snapshot, attempt, startSequence, artifactsAreWhole }: ClaimedRun) {
-    this.isAlone = attempt === 1 && startSequence === 1;
+    this.hasAllArtifacts = attempt === 1 && startSequence === 1;
     if (artifactsAreWhole) this.fold = new ArtifactFold(snapshot.task.artifacts);
   }
 
   /**
-   * Take an event of the log in.
-   * @param chars its size
+   * Adds an event of the log.
+   * @param chars size of its JSON
    * @returns whether its artifact is known to be new
    */
   apply(payload: EventPayload, chars: number): boolean {
     if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return false;
     const { append, artifact } = payload.value;
     const { artifactId: id } = artifact;
-    const isFirst = this.isAlone && !this.chars.has(id);
-    if (!this.fold && !this.isAlone) return false;
+    const isFirst = this.hasAllArtifacts && !this.chars.has(id);
+    if (!this.fold && !this.hasAllArtifacts) return false;
     const before = this.chars.get(id) ?? 0;
     const after = append ? before + chars : chars;
     this.chars.set(id, after);
     this.total += after - before;
     if (this.total > MAX_FOLDED_CHARS) this.fold = undefined;
-    if (this.chars.size > MAX_KNOWN_ARTIFACTS) this.isAlone = false;
-    if (!this.fold && !this.isAlone) this.chars.clear();
+    if (this.chars.size > MAX_KNOWN_ARTIFACTS) this.hasAllArtifacts = false;
+    if (!this.fold && !this.hasAllArtifacts) this.chars.clear();
     this.fold?.apply(payload);
     return isFirst;
   }
 
-  /** All of them, folded; undefined if they are large. */
-  all(): Task['artifacts'] | undefined {
+  /** All artifacts, with their chunks joined. Undefined if they are too large. */
+  folded(): Task['artifacts'] | undefined {
     return this.fold?.artifacts();
   }
 }

@@ -66,10 +66,10 @@ export class FairStarts {
   private classify(tenantId: string, { young, waiting }: StartLine): void {
     const runs = young + waiting.size;
     if (runs >= HEAVY_RUNS) {
-      this.heavy.see(tenantId);
+      this.heavy.add(tenantId);
       this.light.forget(tenantId);
     } else if (runs < YOUNG_RUNS && !this.heavy.has(tenantId)) {
-      this.light.see(tenantId);
+      this.light.add(tenantId);
     }
   }
 

@@ -95,10 +95,14 @@ export class PinnedAgents {
     return { ...agent, definition: kept.read.definition, code, folder: kept.folder };
   }
 
-  private async copyOf(agent: { slug: string; code: string; directory: string }): ReturnType<KeptCode['of']> {
+  private async copyOf(agent: {
+    slug: string;
+    code: string;
+    directory: string;
+  }): ReturnType<KeptCode['unpack']> {
     const { slug, code } = agent;
     try {
-      return await this.kept.of(() => this.agents.archive(slug, code), agent);
+      return await this.kept.unpack(() => this.agents.archive(slug, code), agent);
     } catch (error) {
       // It is there again when Postgres is: other code would be wrong.
       if (isTransient(error) || error instanceof DatabaseUnavailableError) throw error;

@@ -332,7 +332,7 @@ export class RunExecutor {
     if (isPinned) await this.pinVersion(run, version, signal);
     // The agent need not wait for it, and its first events may share the transaction.
     const noted = isPinned ? undefined : this.noteVersion(run, version, signal);
-    const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
+    const limits = await retryTransient(() => this.limits.get(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
     output.remind(agent.definition.reminders);
     const log = {

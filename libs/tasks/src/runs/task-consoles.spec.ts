@@ -22,8 +22,8 @@ function consoles(append?: (texts: string[]) => boolean) {
 describe('the lines that agents write', () => {
   it('are stored in one batch for each run, in their order', async () => {
     const { all, batches, store } = consoles();
-    const one = all.of(RUN);
-    const two = all.of({ ...RUN, runId: 'other' });
+    const one = all.forRun(RUN);
+    const two = all.forRun({ ...RUN, runId: 'other' });
     one('info', '1');
     two('info', 'a');
     one('error', '2');
@@ -39,7 +39,7 @@ describe('the lines that agents write', () => {
       if (isAway) throw new DatabaseUnavailableError('away');
       return false;
     });
-    const write = all.of(RUN);
+    const write = all.forRun(RUN);
     write('info', '1');
     await store();
     write('info', '2');
@@ -50,7 +50,7 @@ describe('the lines that agents write', () => {
 
   it('are dropped when the task takes no more, and when they cannot be stored', async () => {
     const full = consoles(() => true);
-    const write = full.all.of(RUN);
+    const write = full.all.forRun(RUN);
     write('info', '1');
     await full.store();
     write('info', '2');
@@ -61,7 +61,7 @@ describe('the lines that agents write', () => {
       tries += 1;
       throw new Error('no such table');
     });
-    broken.all.of(RUN)('info', '1');
+    broken.all.forRun(RUN)('info', '1');
     await broken.store();
     await broken.store();
     expect(tries).toBe(1);
@@ -69,14 +69,14 @@ describe('the lines that agents write', () => {
 
   it('take no more memory than a task keeps, and say how many the worker has dropped', async () => {
     const { all, batches, store } = consoles();
-    const write = all.of(RUN);
+    const write = all.forRun(RUN);
     for (let i = 0; i < 3_000; i++) write('info', String(i));
     await store();
     expect(batches[0]).toHaveLength(1_001);
     const line = 'x'.repeat(4_000);
-    const others = Array.from({ length: 60 }, (_, i) => all.of({ ...RUN, runId: `other ${i}` }));
+    const others = Array.from({ length: 60 }, (_, i) => all.forRun({ ...RUN, runId: `other ${i}` }));
     for (const other of others) for (let i = 0; i < 80; i++) other('info', line);
-    const late = all.of({ ...RUN, runId: 'late' });
+    const late = all.forRun({ ...RUN, runId: 'late' });
     late('info', 'dropped');
     await store();
     const bytes = batches.slice(1).flat().join('').length;

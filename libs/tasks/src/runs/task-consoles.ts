@@ -42,7 +42,7 @@ export class TaskConsoles implements OnApplicationShutdown {
   ) {}
 
   /** Takes the lines of an attempt. They may not have secrets. */
-  of({ tenantId, taskId, runId, attempt }: RunKey): (level: ConsoleLevel, text: string) => void {
+  forRun({ tenantId, taskId, runId, attempt }: RunKey): (level: ConsoleLevel, text: string) => void {
     const run = { tenantId, taskId, runId, attempt };
     const console: RunConsole = { run, lines: [], bytes: 0, dropped: 0, isFull: false };
     return (level, text) => this.add(console, { at: clock.date(), level, text });

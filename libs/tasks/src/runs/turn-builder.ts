@@ -50,7 +50,7 @@ export class TurnBuilder {
 
   /** The records of the calls that an attempt makes of its model. */
   recordsOf(run: ClaimedRun): RunCallRecords {
-    return this.callRecords.of(run);
+    return this.callRecords.forRun(run);
   }
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
@@ -78,7 +78,7 @@ export class TurnBuilder {
     });
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(tenantId, egress);
-    const console = () => secrets.console(this.consoles.of(run));
+    const console = () => secrets.console(this.consoles.forRun(run));
     return {
       tenantId,
       runId,
@@ -90,7 +90,7 @@ export class TurnBuilder {
       details,
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
       earlierTasks: async (count) => {
-        const list = () => this.earlier.of(tenantId, agent, stored, origin, count);
+        const list = () => this.earlier.list(tenantId, agent, stored, origin, count);
         return (await retryTransient(list, { signal })).map(({ task: earlier }) => wellFormed(earlier));
       },
       journal: secrets.journal(journal),

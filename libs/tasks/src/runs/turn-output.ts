@@ -69,7 +69,7 @@ export class TurnOutput {
 
   /** The events that an output stands for, in order. Their texts are well-formed Unicode. */
   entries(output: AgentOutput): LogEntry[] {
-    return this.text.of(completeOutput(output)).flatMap((each) => this.entriesOf(each));
+    return this.text.convert(completeOutput(output)).flatMap((each) => this.entriesOf(each));
   }
 
   /** At the end of the agent's output: the events that were held back. */

@@ -33,7 +33,7 @@ const saidBy = (parts: readonly Part[]): unknown[] => parts.map(({ content }) =>
 /** What the log gets: the texts of each event, behind the artifact's id. */
 function logOf(...outputs: AgentOutput[]): unknown[] {
   const output = new WellFormedOutput();
-  return [...outputs.flatMap((each) => output.of(each)), ...output.rest()].map((each) => {
+  return [...outputs.flatMap((each) => output.convert(each)), ...output.rest()].map((each) => {
     if (each.$case === 'artifactUpdate')
       return [each.value.artifact!.artifactId, ...saidBy(each.value.artifact!.parts)];
     if (each.$case === 'statusUpdate') return each.value.metadata;
@@ -44,7 +44,7 @@ function logOf(...outputs: AgentOutput[]): unknown[] {
 describe('the output of an agent', () => {
   it('is passed on as it is if it is well-formed', () => {
     const output = text('a', `fine ${HIGH}${LOW}\0`);
-    const [passed] = new WellFormedOutput().of(output);
+    const [passed] = new WellFormedOutput().convert(output);
     expect(passed).toEqual(output);
   });
 

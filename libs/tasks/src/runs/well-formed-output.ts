@@ -13,7 +13,7 @@ export class WellFormedOutput {
   private readonly halves = new Map<string, string>();
 
   /** The outputs for the log in place of this one, in order. */
-  of(output: AgentOutput): AgentOutput[] {
+  convert(output: AgentOutput): AgentOutput[] {
     switch (output.$case) {
       case 'artifactUpdate':
         return [wellFormed(this.chunk(output))];

@@ -30,7 +30,7 @@ function tokensOf(
     },
   };
   const limits = {
-    of: () => Promise.resolve({ tokensPerDay }),
+    get: () => Promise.resolve({ tokensPerDay }),
     isGone: () => Promise.resolve(answers.isGone ?? false),
     hasSpendingCaps: () => Promise.resolve(answers.cap !== undefined),
   };

@@ -42,7 +42,7 @@ export class TenantTokenBudget extends TokenBudget {
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const [{ tokensPerDay: max }, isCapped] = await retryTransient(
-      () => Promise.all([this.limits.of(tenantId), this.limits.hasSpendingCaps(tenantId)]),
+      () => Promise.all([this.limits.get(tenantId), this.limits.hasSpendingCaps(tenantId)]),
       { signal },
     );
     const { inputTokens, outputTokens } = call;

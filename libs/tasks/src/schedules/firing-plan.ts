@@ -3,7 +3,7 @@ import type { DueSchedule, FiringOutcome, PassedTimes, Schedule } from '@baton/d
 import { countTimes, nextTime } from './schedule-times.js';
 import { NoTimeError } from './no-time-error.js';
 
-/** The sweep takes a waiting schedule when its previous task has ended. It is due after this in any case, in ms. */
+/** A waiting schedule is due when its previous task has ended, and after this time in any case, in ms. */
 const MAX_WAIT_MS = 30_000;
 
 /** The action for a due time. */
@@ -22,7 +22,7 @@ export const isBusy = ({ lastTaskState }: Pick<Schedule, 'lastTaskState'>): bool
   lastTaskState !== null && !isTerminal(lastTaskState);
 
 /**
- * Decide the action for the due time.
+ * Decides whether to fire the due time, to pass it, or to wait.
  * @param lateMs a time that is later than this counts as missed
  */
 export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): FiringPlan {
@@ -45,15 +45,16 @@ export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Firin
 export interface NextFiring {
   /** Null = there is none. */
   nextAt: Date | null;
-  /** How many times have made no task: this one, and those before `nextAt`. */
+  /** Number of times without a task: the handled one, and those between it and `nextAt`. */
   passed: PassedTimes;
   /** The next time cannot be computed, and why. The schedule has to be paused. */
   pauseReason: string | null;
 }
 
 /**
- * The next due time after `dueAt`, which was handled. Times that are a little late are fired one by one. Times that were missed, or that came while another
- * one waited, make no task and are counted.
+ * The next due time after the handled time `dueAt`. Times that are a little late are fired one by one. Missed times make no task and are
+ * counted. So are times that came while another one waited.
+ * @param lateMs a time that is later than this counts as missed
  * @param outcome the outcome of `dueAt`
  */
 export function nextFiring(
@@ -80,11 +81,12 @@ function nextDueTime(
   due: DueSchedule,
   dueAt: Date,
   lateMs: number,
-  made: boolean,
+  hasStarted: boolean,
 ): { nextAt: Date | null; count: number } {
   const { schedule, now } = due;
   const { nextAt, paused, fired, maxCount, isWaiting } = schedule;
-  if (paused || (maxCount !== null && fired + (made ? 1 : 0) >= maxCount)) return { nextAt: null, count: 0 };
+  if (paused || (maxCount !== null && fired + (hasStarted ? 1 : 0) >= maxCount))
+    return { nextAt: null, count: 0 };
   // The schedule was changed while it was fired. The change has set the next time.
   if (nextAt && nextAt.getTime() !== dueAt.getTime()) return { nextAt, count: 0 };
   const isBehind = now > dueAt && (isWaiting || isLate(due, dueAt, lateMs));

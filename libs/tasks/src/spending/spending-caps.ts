@@ -69,7 +69,7 @@ export class SpendingCaps {
       throw ProtocolError.invalidParams('of', 'must be an agent of your token: not all agents exist for it');
     }
     const named = await this.subjectOf(viewer, spec);
-    return this.keep(tenantId, { ...spec, ...named }, 'tenant', by);
+    return this.storeCap(tenantId, { ...spec, ...named }, 'tenant', by);
   }
 
   /** Throws `not-found`, also for a cap of the operator. */
@@ -92,7 +92,7 @@ export class SpendingCaps {
   /** Set what a tenant may spend in a period. */
   async setByOperator(slug: string, period: CapPeriod, micros: number, by: Actor): Promise<SpendingCapUse> {
     const { id } = await this.settings.find(slug);
-    return this.keep(
+    return this.storeCap(
       id,
       { kind: 'tenant', subject: '', name: '', period, micros, onLimit: 'fail' } as const,
       'operator',
@@ -107,7 +107,7 @@ export class SpendingCaps {
     throw new ProtocolError('not-found', `The tenant "${slug}" has no cap of the operator for a ${period}`);
   }
 
-  private async keep(
+  private async storeCap(
     tenantId: string,
     cap: CapSpec & { name: string },
     setBy: CapSetter,
@@ -124,7 +124,7 @@ export class SpendingCaps {
     }
     await this.announce(tenantId);
     const { id }: SpendingCap = stored;
-    return (await this.store.list(tenantId)).find((each) => each.id === id) ?? gone(id);
+    return (await this.store.list(tenantId)).find((each) => each.id === id) ?? throwRemoved(id);
   }
 
   /** The subject as calls name it, and as people do. */
@@ -164,6 +164,6 @@ export class SpendingCaps {
   }
 }
 
-function gone(id: string): never {
+function throwRemoved(id: string): never {
   throw new ProtocolError('not-found', `The spending cap ${id} was removed meanwhile`);
 }

@@ -158,7 +158,7 @@ export class TenantLifecycle {
         const tried = performance.now();
         return this.removal
           .deleteSlice(tenantId, table, size.current)
-          .finally(() => size.took(performance.now() - tried));
+          .finally(() => size.adaptTo(performance.now() - tried));
       });
       if (deleted === 0) return total;
       total += deleted;

@@ -20,7 +20,7 @@ export class CallDetails {
   ) {}
 
   /** What an entry of the task's journal says. Undefined: it is no call and no step, or there is none. */
-  async of(
+  async read(
     tenantId: string,
     taskId: string,
     position: number,

@@ -30,7 +30,7 @@ export class TaskTraces {
    * children, the newest; and the newest 10 deliveries of 100 push receivers.
    * @param isAuthor whether the caller may change agents, and so sees the durable steps, and the webhooks of the tenant
    */
-  async of(
+  async read(
     caller: Reacher & { tenantId: string },
     taskId: string,
     isAuthor: boolean,

@@ -18,7 +18,7 @@ export class EarlierTasks {
    * The newest tasks of the agent in the context of `task`, without those whose journal `task` continues: their messages are its own.
    * @param count how many at most
    */
-  async of(
+  async list(
     tenantId: string,
     agent: Agent,
     { id, contextId }: Pick<Task, 'id' | 'contextId'>,

@@ -10,16 +10,20 @@ import { TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 
-/** The requests that began tasks, to be sent again. */
+/** Repeats the request that created a task. */
 @Injectable()
 export class FirstRequests {
   constructor(private readonly tasks: TaskStore) {}
 
   /**
-   * The message that began a task, as a new one of the same context that refers to it, and the metadata and configuration of its request.
-   * @throws ProtocolError `unsupported-operation` if the message is not there
+   * Builds a new request from the request that created a task. Its message has a new id, the same context, and a reference to the task.
+   * @returns the new message, and the metadata and configuration of the first request
+   * @throws ProtocolError `unsupported-operation` if the history of the task was cut, so its first message is missing
    */
-  async of(tenantId: string, task: Task): Promise<{ message: Message; details: RequestDetails | undefined }> {
+  async repeatFor(
+    tenantId: string,
+    task: Task,
+  ): Promise<{ message: Message; details: RequestDetails | undefined }> {
     const message = firstMessageOf(task);
     return { message, details: await this.tasks.firstDetails(tenantId, task.id) };
   }

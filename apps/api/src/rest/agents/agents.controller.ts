@@ -104,7 +104,7 @@ export class AgentsController {
     @Param('agent') name: string,
     @Req() request: FastifyRequest,
   ): Promise<z.infer<typeof openVersions>> {
-    const { agent, versions } = await this.versionsInUse.of(callerOf(request), name);
+    const { agent, versions } = await this.versionsInUse.count(callerOf(request), name);
     return encodeOpenVersions(agent, versions);
   }
 

@@ -42,7 +42,7 @@ export class LimitsController {
   @Get()
   async list(@Req() request: FastifyRequest): Promise<z.infer<typeof limitsAnswer>> {
     const { tenantId } = callerOf(request);
-    const [limits, use] = await Promise.all([this.limits.of(tenantId), this.settings.limitUse(tenantId)]);
+    const [limits, use] = await Promise.all([this.limits.get(tenantId), this.settings.limitUse(tenantId)]);
     const used: Partial<Record<string, number | null>> = use;
     return {
       limits: LIMIT_NAMES.map((name) => ({

@@ -102,7 +102,7 @@ export class TaskActionsController {
       throw new ProtocolError('agent-not-found', `the agent "${agent.slug}" is ${agent.status}`);
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
-    const { message, details } = await this.firstRequests.of(call.tenantId, task);
+    const { message, details } = await this.firstRequests.repeatFor(call.tenantId, task);
     // The stored push config has no secrets, so the new task has no receiver.
     const acceptedOutputModes = details?.configuration?.acceptedOutputModes ?? [];
     const sent = await this.runner.run(

@@ -134,7 +134,7 @@ export class TaskLogController {
       output: () => SseOutput.of(exchange.reply),
       item: (item) => [{ sequence: item.sequence, data: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
-        const { kind, message } = this.failures.of(error, exchange.request);
+        const { kind, message } = this.failures.toProtocolError(error, exchange.request);
         const { reason: status } = errorWire(kind);
         return sseRecord(JSON.stringify({ error: { status, message } }), { event: 'error' });
       },

@@ -46,7 +46,7 @@ export class TaskTraceController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<z.infer<typeof traceAnswer>> {
     const { call, task } = await this.calls.resolveSeen(id, { request, reply });
-    const { spans, modelCalls } = await this.traces.of(call, id, maySeeCode(call));
+    const { spans, modelCalls } = await this.traces.read(call, id, maySeeCode(call));
     const { modelPrices: prices, modelPricesCurrency } = this.environment;
     return {
       task_id: id,
@@ -76,7 +76,7 @@ export class TaskTraceController {
   ): Promise<z.infer<typeof callDetailAnswer>> {
     const position = readEntry(entry);
     const { call } = await this.calls.resolveSeen(id, { request, reply });
-    return encodeCallDetail(id, position, await this.details.of(call.tenantId, id, position));
+    return encodeCallDetail(id, position, await this.details.read(call.tenantId, id, position));
   }
 
   @Describe({
@@ -116,7 +116,7 @@ export class TaskTraceController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<z.infer<typeof replayAnswer>> {
     const call = await this.calls.resolve('getTask', id, { request, reply });
-    const turn = await this.replays.of(call, id);
+    const turn = await this.replays.build(call, id);
     return { task_id: id, turn: turn ? { ...turn } : null };
   }
 }

@@ -174,7 +174,7 @@ export class TasksController {
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
     const isAuthor = maySeeCode(call);
-    const details = await this.details.of(call, id, isAuthor);
+    const details = await this.details.read(call, id, isAuthor);
     const { relations, descendants, error, runs, modelCalls, steps } = details;
     const { modelPrices: prices, modelPricesCurrency } = this.environment;
     return {

@@ -582,7 +582,7 @@ describe('the trace of a task', () => {
 
   it('is read by those who see the task, and says who sees the code', async () => {
     const asked: unknown[] = [];
-    api.traces.of = async (_caller, ...of) => {
+    api.traces.read = async (_caller, ...of) => {
       asked.push(of);
       const turn = { id: 'turn a', parentId: null, kind: 'turn', name: '1', startedAt: at } as const;
       return {

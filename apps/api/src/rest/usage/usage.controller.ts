@@ -138,7 +138,7 @@ export class UsageController {
     const until = to ? hourOf(to) : new Date(now);
     const agentId = await this.agents.idOf(caller, agent);
     const filter = { since, until, ...(agentId !== undefined && { agentId }) };
-    const { sums, isWhole } = await this.reports.of(caller, by, filter);
+    const { sums, isWhole } = await this.reports.read(caller, by, filter);
     const { modelPrices: models, modelPricesCurrency } = this.environment;
     const groups = usageGroups(sums, models);
     const times = by === 'agent' ? await this.timesOf(caller, groups, filter) : undefined;

@@ -47,7 +47,7 @@ describe('the usage of tasks', () => {
   beforeEach(() => {
     asked.length = 0;
     api.usageReports.agentTimes = async () => [];
-    api.usageReports.of = async ({ tenantId }, ...rest) => {
+    api.usageReports.read = async ({ tenantId }, ...rest) => {
       asked.push([tenantId, ...rest]);
       return { sums: SUMS, isWhole: true };
     };

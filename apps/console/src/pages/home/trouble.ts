@@ -13,7 +13,7 @@ export interface DayOfTasks {
   failed: number;
 }
 
-/** The last days with today, the oldest first, also those without tasks. @param now in ms */
+/** The last days including today, the oldest first. Days without tasks have zeros. @param days how many @param now in ms since 1970 */
 export function lastDays(usage: readonly Usage[], days: number, now: number): DayOfTasks[] {
   const byDay = new Map(usage.map((each) => [each.key, each]));
   return Array.from({ length: days }, (_, index) => {
@@ -23,7 +23,7 @@ export function lastDays(usage: readonly Usage[], days: number, now: number): Da
   });
 }
 
-/** Agents of which tasks have failed, those with the largest share first. */
+/** Agents with failed tasks, the largest share of failures first. @param usage by agent */
 export const failingAgents = (usage: readonly Usage[]): Usage[] =>
   usage
     .filter(({ failed }) => failed > 0)
@@ -38,6 +38,6 @@ export function troubleOf({
   if (paused !== null) return `paused by Baton: ${paused}`;
   if (last?.outcome === 'refused' || last?.outcome === 'missed')
     return `the last time was ${last.outcome}${last.reason === null ? '' : `: ${last.reason}`}`;
-  const ended = tasks.filter(({ state }) => state === 'failed' || state === 'rejected').length;
-  return ended === 0 ? undefined : `${ended} of the last ${tasks.length} tasks failed`;
+  const failed = tasks.filter(({ state }) => state === 'failed' || state === 'rejected').length;
+  return failed === 0 ? undefined : `${failed} of the last ${tasks.length} tasks failed`;
 }

@@ -50,22 +50,24 @@ import { curlOf, type RecordedExchange, type ReceivedFrame } from '../../a2a/exc
 const route = getRouteApi('/app/playground');
 /** Its code is loaded with the first answer. */
 const Trace = lazyPage(() => import('../tasks/task-trace'), 'Trace') as unknown as typeof TraceType;
-/** Frames that are shown. More are counted. */
+/** Maximum number of frames that the page keeps and shows. */
 const MAX_FRAMES = 500;
 
 type CallState = 'idle' | 'running' | 'lost' | 'cut' | 'done' | 'failed';
-/** Before a call is resumed that the server or the network has cut. It doubles with each try. */
+/** The first pause before a lost stream is resumed. It doubles with each try. */
 const FIRST_PAUSE_MS = 500;
-/** A person waits: the longest pause is short. */
+/** Maximum pause between two tries. A person is waiting. */
 const MAX_PAUSE_MS = 10_000;
 
-/** What has come in so far. */
+/** The part of an answer that has arrived so far. */
 interface ReceivedAnswer {
   state: CallState;
   exchange: RecordedExchange | undefined;
+  /** The newest frames, at most `MAX_FRAMES`. */
   frames: ReceivedFrame[];
+  /** Number of all frames, also those that are no longer in `frames`. */
   count: number;
-  /** The newest. */
+  /** The newest events, at most `MAX_FRAMES`. */
   events: StreamEvent[];
   /** The summary of all events. */
   summary: AnswerContent;
@@ -106,7 +108,7 @@ export function PlaygroundPage() {
   const isBusy = answer.state === 'running' || answer.state === 'lost';
 
   useEffect(() => writeDraft(tenant, draft), [tenant, draft]);
-  // The page is closed. The task continues.
+  // Ends the connection when the user leaves the page. The task continues.
   useEffect(() => () => call.current?.cut(), []);
 
   const changeAnswer = (id: string, change: (answer: ReceivedAnswer) => Partial<ReceivedAnswer>): void =>

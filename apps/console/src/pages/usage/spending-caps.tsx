@@ -17,8 +17,8 @@ type ShownCap = TenantSchemas['SpendingCap'];
 const KINDS: readonly ShownCap['of'][] = ['tenant', 'agent', 'caller', 'token', 'schedule', 'task'];
 const PERIODS: readonly ShownCap['period'][] = ['day', 'week', 'month'];
 const TITLES = ['Cap', 'Period', 'Used', 'Amount', 'Share', 'At the limit', 'Set by'];
-/** From then on the bar is red: webhooks get a notice at the same share. */
-const WARNING = 80;
+/** The bar is red from this percentage on. Webhooks get a notice at the same percentage. */
+const WARNING_PERCENT = 80;
 
 /** What the tenant, its agents, callers and tasks may spend, and how much of it is used. */
 export function SpendingCaps() {
@@ -73,7 +73,7 @@ function cellsOf(cap: ShownCap, currency: string): React.ReactNode[] {
       key="share"
       miw="8rem"
       value={share}
-      color={share >= WARNING ? 'red' : 'blue'}
+      color={share >= WARNING_PERCENT ? 'red' : 'blue'}
       aria-label={`${name} per ${period} used`}
     />,
     onLimit === 'ask' ? 'ask a person' : 'fail',

@@ -49,7 +49,7 @@ export class AgentPools implements OnApplicationShutdown {
   }
 
   /** The processes for a turn, with the code of its agent that the turn must run. */
-  of({ tenantId, agent }: Pick<Turn, 'tenantId' | 'agent'>): PoolOfAgent {
+  poolFor({ tenantId, agent }: Pick<Turn, 'tenantId' | 'agent'>): PoolOfAgent {
     const { slug, definition, code: pinned, folder } = agent;
     const isolated = isIsolated(definition) ? { tenantId, slots: this.slots } : undefined;
     const name = pinned === undefined ? slug : `${slug}@${pinned}`;
@@ -63,7 +63,7 @@ export class AgentPools implements OnApplicationShutdown {
       ...options,
       onEmpty: isolated || pinned !== undefined ? () => this.forget(key, pool) : undefined,
     });
-    const made = { name, settings, pool, code: this.code.of(agent) };
+    const made = { name, settings, pool, code: this.code.codeOf(agent) };
     this.pools.set(key, made);
     // The settings have changed. Running turns finish with the old ones.
     known?.pool.retire();
@@ -106,7 +106,7 @@ export class AgentPools implements OnApplicationShutdown {
     { slug, code }: Pick<AgentFolder, 'slug' | 'code'>,
     by: PoolOfAgent | undefined,
   ): undefined {
-    this.code.use({ slug, code });
+    this.code.set({ slug, code });
     for (const [key, known] of this.pools) {
       if (known.name !== slug) continue;
       this.pools.delete(key);

@@ -2,7 +2,7 @@ import { EnvironmentError } from '@baton/config';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { filesInReach, missingSandbox } from './agent-sandbox.js';
+import { filesInReach, missingSandboxReason } from './agent-sandbox.js';
 
 describe('the sandbox of agents', () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-reach-'));
@@ -30,12 +30,12 @@ describe('the sandbox of agents', () => {
   });
 
   it('can be switched off, and required', () => {
-    expect(missingSandbox({ executorSandbox: 'off' })).toBe('EXECUTOR_SANDBOX is off');
+    expect(missingSandboxReason({ executorSandbox: 'off' })).toBe('EXECUTOR_SANDBOX is off');
     const platform = Object.getOwnPropertyDescriptor(process, 'platform')!;
     Object.defineProperty(process, 'platform', { value: 'darwin' });
     try {
-      expect(missingSandbox({ executorSandbox: 'auto' })).toBe('only Linux has one');
-      expect(() => missingSandbox({ executorSandbox: 'required' })).toThrow(EnvironmentError);
+      expect(missingSandboxReason({ executorSandbox: 'auto' })).toBe('only Linux has one');
+      expect(() => missingSandboxReason({ executorSandbox: 'required' })).toThrow(EnvironmentError);
     } finally {
       Object.defineProperty(process, 'platform', platform);
     }

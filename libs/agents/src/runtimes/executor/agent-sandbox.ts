@@ -12,9 +12,9 @@ export interface AgentSandbox {
 }
 
 /** The folder `dist` of Baton. */
-const BUILD = join(__dirname, '../../../../..');
+const DIST = join(__dirname, '../../../../..');
 
-// Programs, libraries, certificates and names of hosts. Nothing of /opt, /srv, /home, /root, /run, /tmp and /var.
+// Programs, libraries, certificates and names of hosts. Folders with data of users or services are left out: /home, /root, /srv, /opt, /tmp, /var.
 const FOLDERS_OF_PROGRAMS = ['/', '/usr', '/usr/local'].flatMap((root) =>
   ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32', 'libexec', 'share', 'include'].map((name) =>
     join(root, name),
@@ -54,8 +54,8 @@ function readableFolders({ agentsDir = '/', executorRead }: SandboxSettings): st
     ...SYSTEM,
     dirname(process.execPath),
     join(dirname(process.execPath), '../lib/node_modules'),
-    BUILD,
-    ...packagesAbove(BUILD),
+    DIST,
+    ...packagesAbove(DIST),
     agentsDir,
     ...packagesAbove(agentsDir),
     ...executorRead,
@@ -66,7 +66,7 @@ function readableFolders({ agentsDir = '/', executorRead }: SandboxSettings): st
  * Why agents in code run without a sandbox. Undefined if they have one.
  * @throws EnvironmentError if EXECUTOR_SANDBOX requires one
  */
-export function missingSandbox({
+export function missingSandboxReason({
   executorSandbox,
 }: Pick<SandboxSettings, 'executorSandbox'>): string | undefined {
   if (executorSandbox === 'off') return 'EXECUTOR_SANDBOX is off';
@@ -81,16 +81,16 @@ export function missingSandbox({
 
 /** Files that agents can read in spite of the sandbox, because they are in a folder of an agent. */
 export function filesInReach(files: readonly string[], settings: SandboxSettings): string[] {
-  const folders = [...readableFolders(settings), ...settings.executorWrite].flatMap(realPath);
+  const folders = [...readableFolders(settings), ...settings.executorWrite].flatMap(realPathIfAny);
   return files.filter((file) =>
-    realPath(file).some((real) =>
+    realPathIfAny(file).some((real) =>
       folders.some((folder) => real === folder || real.startsWith(folder.replace(/\/?$/, sep))),
     ),
   );
 }
 
-/** Empty if there is no such file. */
-function realPath(path: string): string[] {
+/** The real path as the only element. Empty if there is no such file. */
+function realPathIfAny(path: string): string[] {
   try {
     return [realpathSync(path)];
   } catch {
@@ -105,7 +105,12 @@ function packagesAbove(folder: string): string[] {
   return above === folder ? [] : [...found, ...packagesAbove(above)];
 }
 
-/** Each user of the machine has a folder that others cannot enter. */
+/**
+ * Creates a folder for temporary files. It is below a folder that only this user of the machine can enter.
+ * @param scratch path below the folder of the user
+ * @returns absolute path
+ * @throws Error if the folder of the user belongs to another one, or if others may enter it; errors of the file system
+ */
 export function temporaryFolder(scratch: string): string {
   const uid = process.getuid?.() ?? 0;
   const own = join(tmpdir(), `baton-agents-${uid}`);

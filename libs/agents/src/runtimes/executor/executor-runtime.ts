@@ -71,7 +71,7 @@ export class ExecutorRuntime implements AgentRuntime {
     while (steps) {
       const request = await turnRequest(steps.journal);
       if (signal.aborted) return;
-      const { pool, code } = this.pools.of(turn);
+      const { pool, code } = this.pools.poolFor(turn);
       const stream = await pool.open(request, ids, portsOf(turn), signal);
       if (!stream) return;
       const output: TurnOutputs = this.counting(
@@ -106,7 +106,7 @@ export class ExecutorRuntime implements AgentRuntime {
   }
 
   codeOf(agent: Pick<Agent, 'slug' | 'code' | 'origin'>): string | undefined {
-    return this.code.of(agent);
+    return this.code.codeOf(agent);
   }
 
   private assertInstalled({ slug, origin }: Turn['agent']): void {

@@ -62,7 +62,7 @@ async function payTool(answers: Answer[], declared: object = {}, timeout = '60s'
       });
     },
   };
-  const pools = { of: () => ({ pool }) } as unknown as AgentPools;
+  const pools = { poolFor: () => ({ pool }) } as unknown as AgentPools;
   const turn = firstTurn('hi', { agent: { ...agent('clerk', 'llm'), origin: 'installed' } });
   const config = llmConfig({ model: 'openai/m', functions: { timeout } });
   const source = new FunctionTools({ agentsDir: folder } as Environment, pools);

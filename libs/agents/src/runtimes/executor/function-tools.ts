@@ -19,7 +19,7 @@ import { AgentError } from './agent-error.js';
 import type { AgentPool } from './agent-pool.js';
 import { AgentPools } from './agent-pools.js';
 import type { DeclaredTool } from './protocol.js';
-import { callRequest, resultOf } from './tool-call-request.js';
+import { callRequest, callResult } from './tool-call-request.js';
 import { toolFiles } from './tool-files.js';
 import { portsOf } from './turn-ports.js';
 import type { TurnStream } from './turn-stream.js';
@@ -50,7 +50,7 @@ export class FunctionTools implements ToolSource {
   }
 
   private async toolsOf(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<AgentTool[]> {
-    const { pool } = this.pools.of(turn);
+    const { pool } = this.pools.poolFor(turn);
     const declared = await pool.tools(signal);
     return declared.map((tool) => ({
       name: tool.name,
@@ -83,7 +83,7 @@ async function callTool(use: ToolUse): Promise<ToolResult> {
   const { turn, tool } = use;
   const { name, onUnknown, verifies } = tool;
   try {
-    const answer = await ask(use);
+    const answer = await callFunction(use);
     if ('content' in answer) return resultFor(use, answer.content);
     if ('never' in answer)
       return { ok: false, content: `The tool "${name}" was not called. ${answer.never}` };
@@ -112,7 +112,7 @@ async function verifyCall(use: ToolUse): Promise<ToolResult | undefined> {
 /** What the function finds when it looks. Undefined: it could not look. The author reads why. */
 async function verified(use: ToolUse): Promise<Verified | undefined> {
   try {
-    const answer = await ask(use, true);
+    const answer = await callFunction(use, true);
     return 'content' in answer ? (answer.content as Verified) : undefined;
   } catch (error) {
     if (!(error instanceof AgentError)) throw error;
@@ -128,7 +128,7 @@ const resultFor = ({ turn, config }: ToolUse, content: unknown): ToolResult => (
 });
 
 /** Has the function called, or has it look. Rejects with an AgentError that it throws. */
-async function ask(
+async function callFunction(
   { turn, config, pool, tool: { name }, input, call: { key, signal } }: ToolUse,
   verifies = false,
 ): Promise<FunctionAnswer> {
@@ -161,7 +161,7 @@ async function answerOf(stream: TurnStream, stopped: AbortSignal): Promise<unkno
   if (stopped.aborted) stop();
   let result: unknown;
   try {
-    for await (const sent of stream.sent()) if ('output' in sent) result = resultOf(sent.output) ?? result;
+    for await (const sent of stream.sent()) if ('output' in sent) result = callResult(sent.output) ?? result;
     if (stopped.aborted) return undefined;
     stream.throwIfFailed();
     return result;

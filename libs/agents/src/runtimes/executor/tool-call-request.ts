@@ -9,11 +9,11 @@ export interface FunctionCall {
   input: unknown;
   /** Effect key of the call. */
   key: string;
-  /** The call is not made: the function reads its outcome. The result is a `Verified`. */
+  /** Checks an earlier call in place of a new one: `verify` of the function reads the outcome. The result is a `Verified`. */
   verifies?: true;
 }
 
-/** The turn in which the process of an agent makes a call: the text of its message is the JSON of the call. */
+/** The request of a turn in which the process of an agent executes one function. Its message is the JSON of the call. */
 export function callRequest({ tenantId, task }: Turn, call: FunctionCall): TurnRequest {
   const { id: taskId, contextId } = task;
   const parts = [{ text: JSON.stringify(call) }];
@@ -21,9 +21,9 @@ export function callRequest({ tenantId, task }: Turn, call: FunctionCall): TurnR
   return { tenantId, taskId, contextId, message, extensions: [] };
 }
 
-/** The JSON value that a call has returned; undefined for another output. */
-export function resultOf(output: AgentOutput): unknown {
+/** The JSON value that a function has returned. Undefined if the output is no message. @throws SyntaxError if it is no JSON */
+export function callResult(output: AgentOutput): unknown {
   if (output.$case !== 'message') return undefined;
-  // oxlint-disable-next-line no-restricted-properties -- the process has bounded it
+  // oxlint-disable-next-line no-restricted-properties -- the process limits its size
   return JSON.parse(textOf(output.value.parts)) as unknown;
 }

@@ -1,7 +1,7 @@
 import type { Logger } from '@baton/telemetry';
 import type { ModelMessage } from 'ai';
 import type { Turn } from '../../agent-runtime.js';
-import { CHARACTERS_OF_TOKEN, contextWindowOf } from './context-window.js';
+import { CHARACTERS_PER_TOKEN, contextWindowOf } from './context-window.js';
 import type { Conversation } from './conversation.js';
 import { olderSteps } from './conversation-messages.js';
 import { type FailedCall, type ModelStep, textOfStep } from './llm-entry.js';
@@ -55,7 +55,7 @@ export class Compaction {
   /** Windows of models that have refused a request, by the model. */
   private readonly learned = new Map<string, number>();
   /** Fewer in texts of many languages, as the provider has counted them. */
-  private charactersOfToken = CHARACTERS_OF_TOKEN;
+  private charactersOfToken = CHARACTERS_PER_TOKEN;
 
   constructor(
     private readonly turn: Turn,
@@ -149,7 +149,7 @@ export class Compaction {
       const addedCharacters = estimateInput({ ...config, prompt: '' }, added) * ESTIMATED_CHARACTERS;
       const known = tokensOf(last.usage);
       if (known > (characters - addedCharacters) / MAX_CHARACTERS_OF_TOKEN) {
-        this.charactersOfToken = Math.min(CHARACTERS_OF_TOKEN, (characters - addedCharacters) / known);
+        this.charactersOfToken = Math.min(CHARACTERS_PER_TOKEN, (characters - addedCharacters) / known);
         return known + addedCharacters / this.charactersOfToken;
       }
     }

@@ -1,6 +1,6 @@
 import { shortened } from '@baton/a2a';
 import type { AssistantModelMessage, ModelMessage, ToolModelMessage, UserModelMessage } from 'ai';
-import { roomForResult } from './context-window.js';
+import { maxResultCharacters } from './context-window.js';
 import type { Conversation } from './conversation.js';
 import { FileChoice } from './file-choice.js';
 import { type ModelStep, type SummaryEntry, textOfStep } from './llm-entry.js';
@@ -116,7 +116,7 @@ function sizeOf(conversation: Conversation, step: number, window: number): numbe
 }
 
 function roomOf(conversation: Conversation, step: number, window: number): number {
-  return roomForResult(window, conversation.callsOf(step).length);
+  return maxResultCharacters(window, conversation.callsOf(step).length);
 }
 
 /** The model's answer as it goes back to the model. */
@@ -168,7 +168,7 @@ function resultsOf(
 /** The files of results that a model is shown. It depends only on the journal and the settings, so it is the same in every attempt. */
 function shownFiles(conversation: Conversation, { files }: AskedModel): ShownFiles {
   const choice = new FileChoice(files);
-  return new Map(conversation.resultsWithFiles().map(([id, result]) => [id, choice.of(result)]));
+  return new Map(conversation.resultsWithFiles().map(([id, result]) => [id, choice.choose(result)]));
 }
 
 /** The result of a call, and the input that a person has chosen for it: the model has asked for another one. */

@@ -16,7 +16,7 @@ export class FileChoice {
   constructor(private readonly forms: FileForms) {}
 
   /** @returns the files of a result at their indexes, without those that are not shown */
-  of({ files = [] }: ToolResult): (ShownFile | undefined)[] {
+  choose({ files = [] }: ToolResult): (ShownFile | undefined)[] {
     return files.map((file) => {
       const mediaType = typeOf(file);
       const place = (['result', 'message'] as const).find((each) => this.forms[each]?.includes(mediaType));

@@ -89,7 +89,7 @@ export class LlmRuntime implements AgentRuntime {
   ) {}
 
   codeOf(agent: Pick<Agent, 'slug' | 'code' | 'origin'>): string | undefined {
-    return this.code.of(agent);
+    return this.code.codeOf(agent);
   }
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {

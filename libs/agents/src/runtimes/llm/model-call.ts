@@ -131,7 +131,7 @@ async function* relayAnswer<Piece>(
       if (part.type === 'tool-input-delta') progress.characters += part.delta.length;
     }
     if (group.some(isWord)) progress.firstWordMs ??= performance.now() - began;
-    yield* say(group, speech, progress, finish !== undefined);
+    yield* speakGroup(group, speech, progress, finish !== undefined);
     if (failure) throw failure.type === 'error' ? failure.error : new BrokenAnswer();
   }
   return finish;
@@ -175,7 +175,7 @@ export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: M
 }
 
 /** Yields one chunk for all reasoning of a group, and one for all its text. */
-function* say<Piece>(
+function* speakGroup<Piece>(
   group: readonly AnswerPart[],
   speech: ModelSpeech<Piece>,
   progress: CallProgress,

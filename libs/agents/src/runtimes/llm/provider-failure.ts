@@ -51,14 +51,14 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
     };
   }
   if (isNotTaken(cause)) {
-    const reason = `${provider} does not take this in the model "${model.name}": ${said(cause, model)}.`;
+    const reason = `${provider} does not take this in the model "${model.name}": ${cleanMessage(cause, model)}.`;
     return { reason, kind: 'unsupported', retryable: false, mayBeFiles: true };
   }
   const network = failureReason(cause);
   if (network) {
     return { reason: `${provider} cannot be reached: ${network}.`, kind: 'network', retryable: true };
   }
-  const detail = isTold(cause) ? ` (${said(cause, model)})` : '';
+  const detail = isTold(cause) ? ` (${cleanMessage(cause, model)})` : '';
   return { reason: `${provider} broke off its answer${detail}.`, kind: 'broken', retryable: true };
 }
 
@@ -104,7 +104,7 @@ const FILES =
   /image|media|document|\bpdf\b|\bfiles?\b|input_file|inline.?data|vision|multi.?modal|audio|mime/i;
 
 /** The message of an error on one line and without secrets. */
-function said(error: unknown, model: OpenModel): string {
+function cleanMessage(error: unknown, model: OpenModel): string {
   const message: unknown = (error as { message?: unknown } | null)?.message;
   const text = clean(typeof message === 'string' ? message : 'it gave no reason', model);
   return text.replace(/\.$/, '').slice(0, MAX_MESSAGE);

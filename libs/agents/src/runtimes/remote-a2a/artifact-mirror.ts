@@ -103,10 +103,10 @@ const saysSomething = ({ content, metadata }: Part): boolean =>
   content?.$case !== 'text' || content.value !== '' || Object.keys(metadata ?? {}).length > 0;
 
 const isSame = (a: Part, b: Part | undefined): boolean =>
-  b !== undefined && isDeepStrictEqual(plain(a), plain(b));
+  b !== undefined && isDeepStrictEqual(comparablePart(a), comparablePart(b));
 
 /** Drops empty fields, because protocol versions omit different ones. */
-function plain(part: Part): unknown {
+function comparablePart(part: Part): unknown {
   const { metadata, mediaType, ...rest } = Part.toJSON(part) as Record<string, unknown>;
   const isText = part.content?.$case === 'text';
   return {

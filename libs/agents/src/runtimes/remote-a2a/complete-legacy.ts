@@ -55,7 +55,7 @@ function completeResult(result: JsonObject, changes: Changes): void {
     case 'message':
       return completeMessage(result, changes);
     case 'task':
-      if (Array.isArray(result.history)) set(result, 'history', undefined, changes);
+      if (Array.isArray(result.history)) setField(result, 'history', undefined, changes);
       completeStatus(result.status, changes);
       if (Array.isArray(result.artifacts))
         for (const each of result.artifacts) completeArtifact(each, changes);
@@ -73,21 +73,21 @@ function completeArtifact(artifact: unknown, changes: Changes): void {
 function completeMessage(message: unknown, changes: Changes): void {
   if (!isJsonObject(message)) return;
   if (typeof message.messageId !== 'string' || message.messageId === '')
-    set(message, 'messageId', randomUUID(), changes);
-  if (message.role !== 'agent') set(message, 'role', 'agent', changes);
+    setField(message, 'messageId', randomUUID(), changes);
+  if (message.role !== 'agent') setField(message, 'role', 'agent', changes);
   completeParts(message, changes);
 }
 
 function completeParts(owner: JsonObject, changes: Changes): void {
-  if (!Array.isArray(owner.parts)) return set(owner, 'parts', [], changes);
+  if (!Array.isArray(owner.parts)) return setField(owner, 'parts', [], changes);
   for (const part of owner.parts as unknown[]) {
     if (!isJsonObject(part) || part.kind !== undefined) continue;
     const kind = ['text', 'file', 'data'].find((name) => name in part);
-    if (kind !== undefined) set(part, 'kind', kind, changes);
+    if (kind !== undefined) setField(part, 'kind', kind, changes);
   }
 }
 
-function set(owner: JsonObject, name: string, value: unknown, changes: Changes): void {
+function setField(owner: JsonObject, name: string, value: unknown, changes: Changes): void {
   owner[name] = value;
   changes.count += 1;
 }

@@ -208,7 +208,7 @@ class Turns implements TurnHost {
   private loaded: ExecutorFactory | undefined;
 
   /** All turns share a quarter of the memory for events that wait. */
-  get maxWaiting(): number {
+  get maxUnsentSize(): number {
     return (memoryMb * 1024 * 1024 * SHARE_OF_MEMORY) / Math.max(1, this.turns.size);
   }
 
@@ -237,7 +237,7 @@ class Turns implements TurnHost {
     this.scheduleFlush();
   }
 
-  ended({ turn }: HostedTurn): void {
+  onEnd({ turn }: HostedTurn): void {
     this.turns.delete(turn);
   }
 

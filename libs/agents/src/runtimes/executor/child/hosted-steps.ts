@@ -10,7 +10,7 @@ import { FunctionSteps } from './function-steps.js';
 import { type CallModel, HostedModel } from './hosted-model.js';
 import { type CallTool, HostedTools } from './hosted-tools.js';
 import { INPUT_TIMEOUT, InputTimeout } from './input-timeout.js';
-import { assertName, type HostedStep, RecordedSteps, shown } from './recorded-steps.js';
+import { assertName, type HostedStep, RecordedSteps, stepLabel } from './recorded-steps.js';
 import { StepError } from './step-error.js';
 import { IN_PLACE_MS, type StepChannel, StepLink } from './step-link.js';
 import { StepSlots } from './step-slots.js';
@@ -97,7 +97,7 @@ export class HostedSteps {
   onEnd(): void {
     const { link, recorded } = this;
     if (link.hasFailed || link.stopSignal.aborted || !recorded.missing) return;
-    link.mismatch ??= `The code ends, but an earlier attempt began ${shown(recorded.missing)} here`;
+    link.mismatch ??= `The code ends, but an earlier attempt began ${stepLabel(recorded.missing)} here`;
   }
 
   onPiece(id: number, piece: ModelPiece): void {
@@ -307,7 +307,9 @@ export class HostedSteps {
     if (this.link.mismatch !== undefined || this.link.hasFailed) return this.link.stopped;
     const { missing } = this.recorded;
     if (missing)
-      return this.link.leave(`continueAs() comes before ${shown(missing)}, which an earlier attempt began`);
+      return this.link.leave(
+        `continueAs() comes before ${stepLabel(missing)}, which an earlier attempt began`,
+      );
     if (this.link.isReplay) {
       this.link.pending += 1;
       return this.link.park({});

@@ -21,14 +21,14 @@ async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedT
   const sent: FromAgent[] = [];
   const host: TurnHost = {
     maxEventBytes: 200_000,
-    maxWaiting: MAX_WAITING,
+    maxUnsentSize: MAX_WAITING,
     createExecutor: () => ({ execute, cancelTask: () => Promise.resolve() }),
     send: (json) => void sent.push(JSON.parse(json) as FromAgent),
     flushSoon: (flushed) => void setImmediate(() => flushed.flush()),
     block: (isOver) => {
       while (isOver()) onBlock(turn);
     },
-    ended: () => undefined,
+    onEnd: () => undefined,
   };
   const turn: HostedTurn = new HostedTurn(
     1,

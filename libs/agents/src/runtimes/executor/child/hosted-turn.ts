@@ -24,7 +24,7 @@ Part.fromJSON = (object: { data?: unknown }) => {
     : part;
 };
 
-/** Time for code that has failed to come to the steps that are to be compensated. */
+/** How long an attempt that only compensates waits for the code to call its steps again, in ms. */
 const COLLECT_MS = 60_000;
 
 /** The turn of the code that runs now. */
@@ -44,9 +44,9 @@ export interface TurnHost {
    */
   block(mustWait: () => boolean): void;
   /** The turn has sent its last message. */
-  ended(turn: HostedTurn): void;
+  onEnd(turn: HostedTurn): void;
   /** Maximum unsent events of a turn, in characters of JSON. */
-  readonly maxWaiting: number;
+  readonly maxUnsentSize: number;
 }
 
 /** One call of `execute` in an agent's process. */
@@ -56,11 +56,11 @@ export class HostedTurn implements EventSink {
   /** The context of the call for the executor. It stores there the extensions that the executor activates. */
   private call: ServerCallContext | undefined;
   private readonly steps: HostedSteps;
-  /** Resolves once the code is left: with the reasons for waiting if all steps of the turn wait. */
+  /** Resolves when the turn stops waiting for the code. If all steps wait, the value has their reasons. */
   private readonly left: Promise<Parked>;
-  /** Events, and messages about steps in between. */
-  private waiting: { json: string; isEvent: boolean }[] = [];
-  private waitingSize = 0;
+  /** Events and step messages, in the order in which they are sent. */
+  private unsent: { json: string; isEvent: boolean }[] = [];
+  private unsentSize = 0;
   /** Characters that were sent and not yet read. */
   private unread = 0;
   private closed = false;
@@ -68,8 +68,8 @@ export class HostedTurn implements EventSink {
   private hasFinished = false;
   private result: FromAgent | undefined;
   private lastSecret = 0;
-  /** Secrets that the worker is asked for. */
-  private readonly asked = new Map<number, (reply: SecretReply) => void>();
+  /** Callbacks of the requests for secrets without a reply, by request id. */
+  private readonly pendingSecrets = new Map<number, (reply: SecretReply) => void>();
 
   constructor(
     readonly turn: number,
@@ -82,7 +82,7 @@ export class HostedTurn implements EventSink {
     this.steps = new HostedSteps(
       request.steps ?? [],
       {
-        say: (step) => this.inTurn({ type: 'step', turn, step }),
+        send: (step) => this.sendAfterEvents({ type: 'step', turn, step }),
         park: leave,
         leave: () => leave({}),
       },
@@ -110,8 +110,10 @@ export class HostedTurn implements EventSink {
           secret: (name: string) => this.secret(name),
         });
         const executed = this.executor.execute(context, this.bus);
-        // The code that is left is never continued: the next attempt calls `execute` again.
-        return (await Promise.race([this.ended(executed), this.left, this.collected()])) ?? undefined;
+        // A parked call of `execute` is never continued: the next attempt calls `execute` again.
+        return (
+          (await Promise.race([this.untilReturned(executed), this.left, this.untilCollected()])) ?? undefined
+        );
       });
     } catch (thrown) {
       threw = true;
@@ -134,7 +136,7 @@ export class HostedTurn implements EventSink {
   }
 
   /** In an attempt that only compensates: resolves when the code has called the steps to compensate, or takes too long. */
-  private async collected(): Promise<undefined> {
+  private async untilCollected(): Promise<undefined> {
     const late = this.request.compensating
       ? delay(COLLECT_MS, undefined, { ref: false })
       : new Promise(() => undefined);
@@ -142,13 +144,13 @@ export class HostedTurn implements EventSink {
     return undefined;
   }
 
-  /** It counts more than what the code has thrown or waits for, unless the turn was stopped. */
+  /** A mismatch takes precedence over an error and over a wait of the code. A stopped turn reports none. */
   private mismatch(): { mismatch?: string } {
     const { mismatch } = this.steps.link;
     return mismatch === undefined || this.canceled || this.closed ? {} : { mismatch };
   }
 
-  private async ended(executed: Promise<void>): Promise<void> {
+  private async untilReturned(executed: Promise<void>): Promise<void> {
     await executed;
     this.steps.onEnd();
   }
@@ -158,7 +160,7 @@ export class HostedTurn implements EventSink {
     this.canceled = true;
     this.steps.link.stop();
     const failed = (error: unknown): void =>
-      this.say({ type: 'cancel-failed', turn: this.turn, error: errorDetail(error) });
+      this.send({ type: 'cancel-failed', turn: this.turn, error: errorDetail(error) });
     currentTurn.run(this, () => {
       const call = async (): Promise<void> => this.executor?.cancelTask(this.request.taskId, this.bus);
       call().catch(failed);
@@ -169,13 +171,14 @@ export class HostedTurn implements EventSink {
   close(): void {
     this.closed = true;
     this.steps.link.stop();
-    for (const id of this.asked.keys()) this.onSecret(id, { refusal: STOPPED });
-    this.waiting = [];
-    this.waitingSize = 0;
+    for (const id of this.pendingSecrets.keys()) this.onSecret(id, { refusal: STOPPED });
+    this.unsent = [];
+    this.unsentSize = 0;
     this.bus.finished();
     this.flush();
   }
 
+  /** The worker has read that many characters. */
   credit(size: number): void {
     this.unread -= size;
     this.flush();
@@ -190,21 +193,21 @@ export class HostedTurn implements EventSink {
   }
 
   onSecret(id: number, reply: SecretReply): void {
-    this.asked.get(id)?.(reply);
-    this.asked.delete(id);
+    this.pendingSecrets.get(id)?.(reply);
+    this.pendingSecrets.delete(id);
   }
 
-  /** Asks the worker each time: only it knows which secrets there are now. */
+  /** Requests the secret from the worker each time, because secrets can change during a turn. */
   private secret(name: string): Promise<string> {
     const promise = new Promise<string>((resolve, reject) => {
       if (typeof name !== 'string') throw new TypeError('secret() takes the name of a secret');
       if (this.closed) throw new Error(STOPPED);
       const id = ++this.lastSecret;
-      this.asked.set(id, (reply) => {
+      this.pendingSecrets.set(id, (reply) => {
         if ('value' in reply) resolve(reply.value);
         else reject(new Error(reply.refusal));
       });
-      this.say({ type: 'secret', turn: this.turn, id, name });
+      this.send({ type: 'secret', turn: this.turn, id, name });
     });
     // An unhandled rejection must not count as an error of the process.
     promise.catch(() => undefined);
@@ -214,11 +217,11 @@ export class HostedTurn implements EventSink {
   event(event: string): void {
     if (this.closed || this.steps.link.mismatch !== undefined) return;
     const json = this.steps.isReplaying ? `{"replayed":true,${event.slice(1)}` : event;
-    this.waiting.push({ json, isEvent: true });
-    this.waitingSize += json.length;
-    if (this.waitingSize > this.host.maxWaiting) {
+    this.unsent.push({ json, isEvent: true });
+    this.unsentSize += json.length;
+    if (this.unsentSize > this.host.maxUnsentSize) {
       this.flush();
-      this.host.block(() => this.waitingSize > this.host.maxWaiting);
+      this.host.block(() => this.unsentSize > this.host.maxUnsentSize);
     } else this.host.flushSoon(this);
   }
 
@@ -229,46 +232,46 @@ export class HostedTurn implements EventSink {
 
   /** Sends as many events as the worker has room for, and after the last one the result. */
   flush(): void {
-    for (let [next] = this.waiting; next; [next] = this.waiting) {
+    for (let [next] = this.unsent; next; [next] = this.unsent) {
       if (next.isEvent && this.unread >= WINDOW) return;
       if (next.isEvent) this.sendBatch();
-      else this.host.send(this.waiting.shift()?.json ?? '');
+      else this.host.send(this.unsent.shift()?.json ?? '');
     }
     const { result } = this;
     if (!result) {
-      if (this.hasFinished && !this.closed) this.say({ type: 'finished', turn: this.turn });
+      if (this.hasFinished && !this.closed) this.send({ type: 'finished', turn: this.turn });
       this.hasFinished = false;
       return;
     }
     this.result = undefined;
-    this.say(result);
-    this.host.ended(this);
+    this.send(result);
+    this.host.onEnd(this);
   }
 
   private sendBatch(): void {
-    let size = this.waiting[0]?.json.length ?? 0;
+    let size = this.unsent[0]?.json.length ?? 0;
     let count = 1;
-    for (; count < this.waiting.length; count++) {
-      const next = this.waiting[count];
+    for (; count < this.unsent.length; count++) {
+      const next = this.unsent[count];
       if (!next?.isEvent || size + next.json.length > MAX_BATCH) break;
       size += next.json.length;
     }
-    const batch = this.waiting.splice(0, count);
+    const batch = this.unsent.splice(0, count);
     const events = batch.map(({ json }) => json).join(',');
-    this.waitingSize -= size;
+    this.unsentSize -= size;
     this.unread += size;
     // The events are JSON already.
     this.host.send(`{"type":"events","turn":${this.turn},"size":${size},"events":[${events}]}`);
   }
 
   /** Sends a message after the events that were published before it. */
-  private inTurn(message: FromAgent): void {
+  private sendAfterEvents(message: FromAgent): void {
     if (this.closed) return;
-    this.waiting.push({ json: JSON.stringify(message), isEvent: false });
+    this.unsent.push({ json: JSON.stringify(message), isEvent: false });
     this.flush();
   }
 
-  private say(message: FromAgent): void {
+  private send(message: FromAgent): void {
     this.host.send(JSON.stringify(message));
   }
 }
@@ -284,8 +287,8 @@ export function requestContext(request: TurnRequest): RequestContext {
     requestedExtensions: extensions,
     requestedVersion: '1.0',
   });
-  const said = Message.fromJSON(message);
-  const sent = { ...SendMessageRequest.fromJSON(details ?? {}), tenant: tenantId, message: said };
+  const userMessage = Message.fromJSON(message);
+  const sent = { ...SendMessageRequest.fromJSON(details ?? {}), tenant: tenantId, message: userMessage };
   const stored = task === undefined ? undefined : Task.fromJSON(task);
   const references = referenceTasks?.map((reference) => Task.fromJSON(reference));
   return new RequestContext(sent, taskId, contextId, call, stored, references);

@@ -61,14 +61,14 @@ export class RecordedSteps {
     const { missing } = this;
     if (!record) {
       if (missing && !undoes)
-        return `Step ${shown({ name, nth })} is new, but an earlier attempt began ${shown(missing)} here`;
+        return `Step ${stepLabel({ name, nth })} is new, but an earlier attempt began ${stepLabel(missing)} here`;
       return this.added(kind, name, nth, { undoes, alone });
     }
     if (record.kind !== kind) {
-      return `Step ${shown(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`;
+      return `Step ${stepLabel(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`;
     }
     if (missing && missing.id < record.id && record.alone && !undoes) {
-      return `Step ${shown(record)} comes before ${shown(missing)}, which came first in an earlier attempt`;
+      return `Step ${stepLabel(record)} comes before ${stepLabel(missing)}, which came first in an earlier attempt`;
     }
     this.uncalled.delete(record.id);
     return { record, isKnown: true, undoes };
@@ -94,7 +94,7 @@ export class RecordedSteps {
 
 const keyOf = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string => `${nth} ${name}`;
 /** A step as errors name it. */
-export const shown = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string =>
+export const stepLabel = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string =>
   nth === 1 ? `"${name}"` : `"${name}" (number ${nth} of that name)`;
 
 /** Throws TypeError for the name of a step that is no text, empty, too long, or has control characters. */

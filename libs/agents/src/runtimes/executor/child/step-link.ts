@@ -23,7 +23,7 @@ interface StepWait {
 
 /** Dependencies of the steps of a turn. */
 export interface StepChannel {
-  say(message: StepMessage): void;
+  send(message: StepMessage): void;
   /** Every step under way waits: the turn ends here. */
   park(parked: Parked): void;
   /** The code does not fit what earlier attempts have stored: the turn ends here (`StepLink.mismatch`). */
@@ -107,7 +107,7 @@ export class StepLink {
     if (this.mismatch !== undefined) return this.stopped;
     if (this.isReplay) return this.park({});
     const replied = new Promise<StepReply>((resolve) => this.replies.set(message.id, resolve));
-    this.channel.say(message);
+    this.channel.send(message);
     const reply = await Promise.race([replied, this.stopped]);
     if (!('error' in reply)) return reply;
     throw new StepError(message.op === 'begin' ? message.name : '', reply.error);

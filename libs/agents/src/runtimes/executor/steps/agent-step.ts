@@ -15,7 +15,11 @@ export interface AgentCallPorts {
   limits: { depth: number; tasks: number };
 }
 
-/** Finds or creates the child of a call, and ends the step if the child has ended its turn. */
+/**
+ * Finds or creates the child of a call, and ends the step if the child has ended its turn.
+ * @param request JSON of the call, as the process of the agent sent it
+ * @returns the result, the failure of the step, or that the step waits for its child
+ */
 export async function callAgent(
   journal: JournaledSteps,
   ports: AgentCallPorts | undefined,
@@ -28,13 +32,13 @@ export async function callAgent(
   const agent = await ports?.agents.find(turn.tenantId, step.agent ?? '');
   if (!ports || !agent || agent.status) return journal.fail(step, `There is no agent "${step.agent ?? ''}".`);
   const callId = journal.callIdOf(step);
-  const others = journal.steps.filter(
+  const openCalls = journal.steps.filter(
     (other) => other.id < step.id && other.agent === step.agent && !other.ended,
   );
   try {
     const child = await ports.children.call(turn, {
       callId,
-      lane: others.length + 1,
+      lane: openCalls.length + 1,
       agent,
       message,
       limits: ports.limits,
@@ -48,12 +52,12 @@ export async function callAgent(
     }
     const reply = replyOf(agent, child);
     if (!reply.ok) return await journal.fail(step, String(reply.content));
-    const asked = reply.content as { state?: string; question?: string };
+    const answer = reply.content as { state?: string; question?: string };
     const isAsking = reply.text !== undefined;
     const result = JSON.stringify({
       taskId: child.task.id,
-      state: isAsking ? asked.state : 'completed',
-      content: isAsking ? asked.question : reply.content,
+      state: isAsking ? answer.state : 'completed',
+      content: isAsking ? answer.question : reply.content,
     });
     if (Buffer.byteLength(result) > STEP_LIMITS.resultBytes) {
       return await journal.fail(

@@ -6,7 +6,13 @@ import type { OpenStep } from './open-step.js';
 import type { JournaledSteps } from './journaled-steps.js';
 import { approvalIdOf } from './step-questions.js';
 
-/** Asks the model, unless it has answered before. The process ends the step, so that all it published before is in the log then. */
+/**
+ * Calls the model, unless the journal has its answer. It does not end the step: the process of the agent does, so that its earlier events
+ * are in the log before.
+ * @param request JSON of the call, as the process of the agent sent it
+ * @param onPiece called with the text of the answer as it arrives
+ * @returns the answer, a failure, or that a person is asked because a spending cap is reached
+ */
 export async function callModel(
   journal: JournaledSteps,
   models: Pick<TurnModels, 'allow' | 'call' | 'check'>,
@@ -17,17 +23,17 @@ export async function callModel(
 ): Promise<StepReply> {
   const { turn } = journal;
   if (step.called?.kind === 'step') return models.check(turn, request, step.called);
-  const { cap: full, decision, problem } = step;
-  if (full && !decision) {
-    step.question = { cap: full, ...(problem !== undefined && { problem }) };
+  const { cap: reachedCap, decision, problem } = step;
+  if (reachedCap && !decision) {
+    step.question = { cap: reachedCap, ...(problem !== undefined && { problem }) };
     return { asks: true };
   }
-  if (full && !decision?.approved) {
-    const message = `${full.reason} A person has refused more: ${decision?.reason ?? 'no'}`;
+  if (reachedCap && !decision?.approved) {
+    const message = `${reachedCap.reason} A person has refused more: ${decision?.reason ?? 'no'}`;
     return { failed: { name: 'TokensExceeded', message } };
   }
-  if (full && decision) {
-    const allowed = { ...full, micros: allowedMicros(full, decision) };
+  if (reachedCap && decision) {
+    const allowed = { ...reachedCap, micros: allowedMicros(reachedCap, decision) };
     await models.allow(turn, allowed, `${turn.task.id}/${approvalIdOf(journal, step)}`, signal);
   }
   const reply = await models.call(turn, request, {

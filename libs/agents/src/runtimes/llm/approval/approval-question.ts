@@ -3,7 +3,7 @@ import { jsonPart, plainTextPart } from '../../../agent-runtime.js';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { haveSeveralAgents } from './approval-answer.js';
 
-/** Characters of an input, or of a text of a server: a person reads it. The data part has all of it. */
+/** Maximum characters of an input or a text of a server that a person is shown. The data part has all of it. */
 const MAX_SHOWN = 2000;
 
 /**
@@ -12,25 +12,25 @@ const MAX_SHOWN = 2000;
  * @param problem the fault of the previous answer
  */
 export function approvalRequest(calls: readonly ApprovalRequest[], problem?: string): Message['parts'] {
-  const asked = askedOf(calls);
+  const heading = headingOf(calls);
   const answer = haveSeveralAgents(calls.map(({ callId }) => callId))
     ? 'Answer "yes to all" or "no to all", or about each with a data part.'
     : `Answer yes or no${calls.length === 1 ? '' : ' to all of them, or about each with a data part'}.`;
   const lines = [
     ...(problem === undefined ? [] : [problem]),
-    asked,
+    heading,
     ...calls.map((call) =>
       call.question
         ? questionText(call)
-        : `${whoAsks(call.agents)}${call.tool} ${shown(call.input)}${call.expiresAt === undefined ? '' : ` (until ${call.expiresAt})`}` +
-          (call.unknownOutcome ? UNKNOWN : ''),
+        : `${askingAgents(call.agents)}${call.tool} ${visibleJson(call.input)}${call.expiresAt === undefined ? '' : ` (until ${call.expiresAt})`}` +
+          (call.unknownOutcome ? UNKNOWN_OUTCOME : ''),
     ),
     ...(calls.every(({ question }) => question) ? [] : [answer]),
   ];
   return [plainTextPart(lines.join('\n')), ...calls.map((call) => jsonPart({ approval: call }))];
 }
 
-function askedOf(calls: readonly ApprovalRequest[]): string {
+function headingOf(calls: readonly ApprovalRequest[]): string {
   if (calls.every(({ question }) => question)) return 'A tool asks you before it continues:';
   return calls.length === 1
     ? 'This call needs your approval:'
@@ -40,7 +40,7 @@ function askedOf(calls: readonly ApprovalRequest[]): string {
 /** A question of a tool. It names the server, and of an address its host, so that a person knows who asks. */
 function questionText({ callId, agents, tool, server, description, question }: ApprovalRequest): string {
   const from = server === undefined ? '' : ` of the server ${server}`;
-  const asks = `${whoAsks(agents)}${tool}${from} asks: ${oneLine(description)}`;
+  const asks = `${askingAgents(agents)}${tool}${from} asks: ${oneLine(description)}`;
   const id = JSON.stringify(callId);
   if (question && 'url' in question) {
     return (
@@ -49,21 +49,21 @@ function questionText({ callId, agents, tool, server, description, question }: A
     );
   }
   return (
-    `${asks}\nIt wants: ${shown(question?.requestedSchema)}\n` +
+    `${asks}\nIt wants: ${visibleJson(question?.requestedSchema)}\n` +
     `Answer with the data part {"approval": {"callId": ${id}, "approved": true, "input": {…}}}, or no. ` +
     'If nothing else is asked, the data alone is enough.'
   );
 }
 
-/** Line breaks of a server could fake further lines. */
+/** A text of a server in one line. Its line breaks could imitate lines of Baton. */
 const oneLine = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, MAX_SHOWN);
 
-const UNKNOWN =
+const UNKNOWN_OUTCOME =
   '\nThe call was sent, and its outcome is not known. Look at the system that it changes. Yes makes the call again.';
 
 /** `clerk (asked by desk, by lead): ` for a call of a child task's agent. */
-function whoAsks(agents: readonly string[] = []): string {
+function askingAgents(agents: readonly string[] = []): string {
   const [asking, ...askedBy] = agents.toReversed();
   return asking === undefined ? '' : `${asking} (asked by ${askedBy.join(', by ')}): `;
 }
@@ -71,8 +71,8 @@ function whoAsks(agents: readonly string[] = []): string {
 /** Characters that change in which order a text is shown, or where its lines end. */
 const REORDERING = /[\p{Bidi_Control}\u2028\u2029]/gu;
 
-/** The model has written it: a person must see it as the tool gets it. */
-function shown(input: unknown): string {
+/** JSON of an input of the model. Characters that reorder a text are escaped, so that a person reads what the tool gets. */
+function visibleJson(input: unknown): string {
   const json = JSON.stringify(input, null, 2).replace(
     REORDERING,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

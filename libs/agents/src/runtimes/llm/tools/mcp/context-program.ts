@@ -18,7 +18,7 @@ export class ContextProgram implements KeepableProgram {
    * @param onEnd called when no process is left
    */
   constructor(
-    line: StdioCommand,
+    command: StdioCommand,
     { connectTimeout, timeout }: Pick<StdioMcpServer, 'connectTimeout' | 'timeout'>,
     private current: ProgramLog,
     onEnd: () => void,
@@ -27,7 +27,7 @@ export class ContextProgram implements KeepableProgram {
       this.running -= 1;
       if (this.running === 0) onEnd();
     };
-    const link = programLink(line, () => this.current, onProcessEnd);
+    const link = programLink(command, () => this.current, onProcessEnd);
     const start = (): ReturnType<typeof link> => {
       this.running += 1;
       return link();
@@ -39,7 +39,7 @@ export class ContextProgram implements KeepableProgram {
     this.connection = new McpConnection({ links: [start], connectTimeout, timeout, onError });
   }
 
-  /** From now on another turn uses it. */
+  /** Writes to the log of the turn that uses the program from now on. */
   logTo(current: ProgramLog): void {
     this.current = current;
   }
@@ -68,12 +68,12 @@ export async function programOfContext(
   ports: LinkPorts,
   programs: KeptPrograms<ContextProgram>,
 ): Promise<ProgramUse<ContextProgram> | undefined> {
-  const line = await programOf(config, ports);
-  const same = [tenantId, agent.id, agent.version, agent.code, owner, contextId, config, line];
-  const key = createHash('sha256').update(JSON.stringify(same)).digest('hex');
+  const command = await programOf(config, ports);
+  const identity = [tenantId, agent.id, agent.version, agent.code, owner, contextId, config, command];
+  const key = createHash('sha256').update(JSON.stringify(identity)).digest('hex');
   const current = { log: ports.log, redactor: ports.secrets.redactor };
   const wanted = { tenantId, key, keepMs: config.keep, server: config.name };
-  const use = await programs.take(wanted, (onEnd) => new ContextProgram(line, config, current, onEnd));
+  const use = await programs.take(wanted, (onEnd) => new ContextProgram(command, config, current, onEnd));
   use?.program.logTo(current);
   return use;
 }

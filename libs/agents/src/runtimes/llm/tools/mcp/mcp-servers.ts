@@ -112,7 +112,7 @@ async function openServer(
   let close: (() => Promise<void>) | undefined;
   const signedIn = signedInFetch(config, { secrets });
   try {
-    const known = 'url' in config ? eras.of(tenantId, config.url) : undefined;
+    const known = 'url' in config ? eras.find(tenantId, config.url) : undefined;
     const onError = (error: Error): void =>
       log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
     const linkPorts = { outbound, secrets, environment, log, signedIn };

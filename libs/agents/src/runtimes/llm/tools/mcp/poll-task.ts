@@ -38,7 +38,8 @@ export async function pollTask(
     state = await connection.getTask(task.taskId, signal);
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof McpFailure && error.details.rpc?.code === INVALID_PARAMS) throw gone(error);
+    if (error instanceof McpFailure && error.details.rpc?.code === INVALID_PARAMS)
+      throw unknownTaskError(error);
     const mayPass = isTransient(error) || wasNotStarted(error) || isSilent(error);
     const since = unreachableSince === undefined ? clock.now() : Date.parse(unreachableSince);
     if (!mayPass || clock.now() - since > MAX_UNREACHABLE_MS) throw error;
@@ -60,7 +61,7 @@ export async function pollTask(
 
 const isSilent = (error: unknown): boolean => error instanceof McpFailure && error.kind === 'silent';
 
-function gone({ details }: McpFailure): McpFailure {
+function unknownTaskError({ details }: McpFailure): McpFailure {
   const { said = '' } = details;
   return new McpFailure('error', 'it no longer knows the task of this call, so its result is not known', {
     said,

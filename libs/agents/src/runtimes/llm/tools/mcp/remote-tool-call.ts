@@ -13,18 +13,19 @@ import { answersTo, questionsOf, requestsOf } from './tool-questions.js';
 
 /** How long a call keeps its slot while its server works on a task. Then the run is suspended between two polls. */
 const HOLD_MS = 2_000;
-/** Pause before a call that the server only wants again. */
-const AGAIN_MS = 500;
-/** A cancel is one request, which no caller waits for. */
+/** Pause before a call is sent again because the server requires a repetition without answers. */
+const RESEND_MS = 500;
+/** Timeout of the request that cancels a task at its server. No caller waits for it. */
 const CANCEL_MS = 2_000;
-/** A server that asks again and again would never let the task end. */
+/** Maximum requests of a server for input or a repetition. Without a limit a task may never end. */
 const MAX_ROUNDS = 20;
 
 interface RemoteToolCallOptions {
   connection: ModernConnection;
   tool: Pick<ListedTool, 'name' | 'inputSchema'>;
-  /** The name of the tool for the model, and of its server in the settings. */
+  /** The name of the tool for the model. */
   shownAs: string;
+  /** The name of the server in the settings of the agent. */
   server: string;
   url: string;
   repeat: AgentTool['repeat'];
@@ -36,7 +37,7 @@ interface RemoteToolCallOptions {
 
 /**
  * One call of a tool at a server of revision 2026-07-28, over all attempts. The server may answer with a task or with questions.
- * What the next attempt needs is in the journal before the next request.
+ * The journal stores the state of the call before the next request, so that another attempt can continue.
  */
 export class RemoteToolCall {
   private kept: RemoteCall | undefined;
@@ -86,17 +87,17 @@ export class RemoteToolCall {
     });
     if ('result' in answer) return answer.result;
     if ('task' in answer) {
-      await this.keep({ task: answer.task, asked: undefined });
+      await this.change({ task: answer.task, asked: undefined });
       return this.follow(answer.task);
     }
     const { inputRequests, requestState } = answer;
     const questions = this.options.redact(questionsOf(inputRequests, this.options.url));
     const asked = { questions, ...(requestState !== undefined && { requestState }) };
-    await this.keep({ asked, answered: this.context.answer?.number });
-    if (Object.keys(questions).length > 0) throw this.ask(questions);
-    // The server only wants the call again.
+    await this.change({ asked, answered: this.context.answer?.number });
+    if (Object.keys(questions).length > 0) throw this.questionError(questions);
+    // The server asks nothing: it requires the same call again.
     if (this.current.rounds > MAX_ROUNDS) throw tooManyRounds('wanted the call again');
-    await delay(AGAIN_MS, undefined, { signal });
+    await delay(RESEND_MS, undefined, { signal });
     return this.send(input, requestState === undefined ? {} : { requestState });
   }
 
@@ -126,7 +127,7 @@ export class RemoteToolCall {
     if (open.length === 0) return false;
     const inputResponses = await this.responsesTo(Object.fromEntries(open), this.current);
     await this.options.connection.updateTask(task.taskId, inputResponses, this.context.signal);
-    await this.keep({
+    await this.change({
       answered: this.context.answer?.number,
       answeredKeys: [...answeredKeys, ...Object.keys(inputResponses)],
     });
@@ -139,15 +140,15 @@ export class RemoteToolCall {
     kept: RemoteCall,
   ): Promise<Record<string, JsonObject>> {
     const answer = newAnswer(kept, this.context.answer);
-    if (!answer) throw this.ask(questions);
+    if (!answer) throw this.questionError(questions);
     const { responses, problems } = await answersTo(questions, answer, this.context.checkForm);
     const hasAll = Object.keys(responses).length === Object.keys(questions).length;
     if (hasAll) return responses;
-    await this.keep({ answered: answer.number });
-    throw this.ask(questions, problems);
+    await this.change({ answered: answer.number });
+    throw this.questionError(questions, problems);
   }
 
-  private ask(
+  private questionError(
     questions: Readonly<Record<string, ToolQuestion>>,
     problems?: Readonly<Record<string, string>>,
   ): Error {
@@ -163,7 +164,7 @@ export class RemoteToolCall {
     return this.kept ?? { server, url, tool: tool.name, rounds: 0 };
   }
 
-  private async keep(change: Partial<RemoteCall>): Promise<void> {
+  private async change(change: Partial<RemoteCall>): Promise<void> {
     const rounds = this.current.rounds + (change.asked || change.answeredKeys ? 1 : 0);
     await this.store({ ...this.current, ...change, rounds });
   }

@@ -8,7 +8,7 @@ const KEPT_MS = 60 * 60 * 1000;
 export class ServerEras {
   private readonly known = new LRUCache<string, ServerEra>({ max: 5_000, ttl: KEPT_MS });
 
-  of(tenantId: string, url: string): ServerEra | undefined {
+  find(tenantId: string, url: string): ServerEra | undefined {
     return this.known.get(`${tenantId} ${url}`);
   }
 

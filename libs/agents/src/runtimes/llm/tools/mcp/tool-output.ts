@@ -49,7 +49,7 @@ export function toolOutput(
     .map((block) =>
       describe(
         block,
-        (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes),
+        (file) => keepFile(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes),
         redact,
       ),
     );
@@ -219,7 +219,7 @@ function named(file: ToolFile, name: string): ToolFile {
 }
 
 /** Keeps a file if there is room. @returns the text about the file for the model */
-function keep(files: ToolFile[], file: ToolFile, max: number): string {
+function keepFile(files: ToolFile[], file: ToolFile, max: number): string {
   const bytes = [...files, file].reduce((sum, { base64 }) => sum + sizeOf(base64), 0);
   const what = `${file.mediaType}, ${sizeOf(file.base64)} bytes`;
   if (bytes > max) return `[file ${file.name} (${what}) left out: too large]`;
