@@ -28,6 +28,8 @@ export interface Handler {
  * - A compressed answer ends it with OutboundRefused. Baton asks for none, and a kilobyte can stand for a megabyte.
  * - The body is joined to larger parts, and these are passed on in the turns of the tenant. Until then the connection is not read, which
  *   slows the server down.
+ * - An error is passed on in a turn of its own, when the reader wants more than what was received before it. `fetch` drops what was not read
+ *   by then, such as the last event of an answer whose server breaks the connection after it.
  */
 export class GuardedAnswer implements Handler {
   private interimLeft = MAX_INTERIM_ANSWERS;
@@ -38,6 +40,8 @@ export class GuardedAnswer implements Handler {
   /** The reader of `fetch` wants more. */
   private isWanted = true;
   private isEnded = false;
+  /** How the answer has ended, while a part of it was not passed on. */
+  private error: Error | undefined;
   private resume: () => void = () => undefined;
 
   /**
@@ -84,9 +88,8 @@ export class GuardedAnswer implements Handler {
   }
 
   onError(error: Error): void {
-    this.isEnded = true;
-    this.chunks = [];
-    this.handler.onError(error);
+    this.error = error;
+    if (this.chunks.length === 0) this.fail();
   }
 
   /** `fetch` calls this for each read, also if it has not paused. */
@@ -104,9 +107,16 @@ export class GuardedAnswer implements Handler {
   }
 
   private readOn(): void {
+    if (this.error) this.turns.take(() => this.fail());
     if (!this.isPaused) return;
     this.isPaused = false;
     this.resume();
+  }
+
+  private fail(): void {
+    if (this.isEnded || !this.error) return;
+    this.isEnded = true;
+    this.handler.onError(this.error);
   }
 
   private takePart(): Buffer {
