@@ -6,7 +6,7 @@ const DIST = join(__dirname, '../../dist');
 /** Options of Node.js by day. At night, and in `npm run chaos`, V8 optimizes as for an operator. */
 export const OPTIMIZE_LATER =
   process.env.TEST_PROJECT === 'e2e' ? ['--require', join(__dirname, 'optimize-later.fixture.cjs')] : [];
-// For a process that hangs: one that ends is told at once.
+// For a process that hangs. One that ends is reported at once.
 const START_TIMEOUT_MS = 4 * 60_000;
 const END_TIMEOUT_MS = 4 * 60_000;
 /** A process that gets no CPU for 15 seconds would kill itself. Where the CPU is scarce, this is no fault. */
@@ -38,7 +38,7 @@ export interface BatonProcess {
 }
 
 /**
- * Start an API on a free port or a worker; resolves when it says that it is ready.
+ * Starts an API on a free port, or a worker. Resolves when it reports that it is ready.
  * @param dist the build it is from; default: this one
  * @param openFiles its `ulimit -n`
  */
@@ -141,13 +141,13 @@ class UnaskedExit {
   }
 }
 
-/** Fails tests until the returned function is called. Outside of Jest nobody listens. See jest/environment.js. */
+/** Fails tests until the returned function is called. Outside of Jest nothing handles them. See jest/environment.js. */
 function failTests(error: Error): () => void {
   const fail = (globalThis as { failTests?: (error: Error) => () => void }).failTests;
   return fail?.(error) ?? (() => undefined);
 }
 
-/** What a process says to the one that has started it. */
+/** Messages of a process to its parent. */
 interface ProcessMessage {
   type: string;
   url?: string;

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, createServer } from 'node:http';
 import { type AddressInfo, type Socket, connect } from 'node:net';
 
-/** A proxy that knows CONNECT only (RFC 9110, section 9.3.6), and remembers what it was asked. */
+/** A proxy that supports only CONNECT (RFC 9110, section 9.3.6) and records its requests. */
 export class ConnectProxy {
   /** Hosts and ports, as clients wrote them. */
   readonly asked: string[] = [];
@@ -22,7 +22,7 @@ export class ConnectProxy {
     const server = createServer((_, response) => response.writeHead(405).end('only CONNECT'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const proxy = new ConnectProxy(server, (server.address() as AddressInfo).port);
-    server.on('connection', (socket) => proxy.keep(socket));
+    server.on('connection', (socket) => proxy.track(socket));
     server.on('connect', (request, socket: Socket) => proxy.open(request, socket));
     return proxy;
   }
@@ -50,7 +50,7 @@ export class ConnectProxy {
     const { hostname, port } = new URL(`tunnel://${url}`);
     const host = this.names.get(hostname) ?? hostname.replace(/^\[|\]$/g, '');
     const target = connect(Number(port), host);
-    this.keep(target);
+    this.track(target);
     target.once('connect', () => {
       client.write('HTTP/1.1 200 Connection established\r\n\r\n');
       target.pipe(client);
@@ -62,7 +62,7 @@ export class ConnectProxy {
     client.on('close', () => target.destroy());
   }
 
-  private keep(socket: Socket): void {
+  private track(socket: Socket): void {
     this.sockets.add(socket);
     socket.once('close', () => this.sockets.delete(socket));
   }

@@ -41,7 +41,7 @@ const CHROMIUM = [
   .flat()
   .find(isExecutable);
 
-/** Tests with a browser. Without one they are left out, and the title says so. */
+/** Tests with a browser. Without one they are skipped, and their title contains the reason. */
 export function describeConsole(title: string, tests: () => void): void {
   if (CHROMIUM !== undefined) describe(title, tests);
   else describe.skip(`${title} (left out: there is no Chromium: install it, or set CHROMIUM_PATH)`, tests);
@@ -49,7 +49,7 @@ export function describeConsole(title: string, tests: () => void): void {
 
 /** How a page is opened. */
 export interface Visit {
-  /** Signs in with this token. Unset: nobody has signed in. */
+  /** Signs in with this token. Unset: no user is signed in. */
   token?: string;
   /** Below `/console`, such as `/tasks?state=TASK_STATE_FAILED`. */
   path?: string;
@@ -128,7 +128,7 @@ export class ConsoleStack {
     const ownContext = await this.running.browser.newContext({ baseURL: url, ...context });
     this.contexts.push(ownContext);
     const page = await ownContext.newPage();
-    // A slow machine takes its time. What never comes is told before Jest ends the test. TEST_PAGE_MS: less, while you write one.
+    // A slow machine takes its time. An element that never comes is reported before Jest ends the test. TEST_PAGE_MS: less, while you write one.
     page.setDefaultTimeout(Number(process.env.TEST_PAGE_MS ?? 4 * 60_000));
     this.watch(page);
     if (token !== undefined) {

@@ -28,7 +28,7 @@ export async function createDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Removes a database, whoever is connected to it. Not with FORCE: that needs the right to end every session in it,
+ * Removes a database, also with open connections. Not with FORCE: that needs the right to end every session in it,
  * also an autovacuum worker, which belongs to the superuser. A plain DROP asks autovacuum to leave, with no right.
  */
 export async function dropDatabase(url: string): Promise<void> {

@@ -66,7 +66,7 @@ export class FailoverTraffic {
         return followToCompletion(this.caller.at(url), params, { again: () => url, onFrame });
       }),
     );
-    // A stream that fails early says why.
+    // If a stream fails early, the race rejects with its error.
     await Promise.race([everybodySpeaks, reading]);
     const sent = await prepare();
     const over = new AbortController();

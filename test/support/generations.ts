@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Wired } from './wire.js';
 
-/** What a test wants to say; the message's id is new unless it is given. */
+/** Fields of a message to send. Its id is new unless given. */
 export interface Said {
   text?: string;
   messageId?: string;

@@ -13,7 +13,7 @@ export class Hold {
   /** Settings of the workers. */
   readonly env = { BATON_AGENTS_DIR: join(__dirname, '../agents'), HOLD_FILE: this.file };
 
-  /** From now on an agent says one chunk and waits. */
+  /** From now on an agent sends one chunk and waits. */
   hold(): void {
     writeFileSync(this.file, '');
   }
@@ -27,5 +27,5 @@ export class Hold {
   }
 }
 
-/** The message with which `pacer` says a text so many times, each as one chunk. */
+/** The message that makes `pacer` send a text several times, each as one chunk. */
 export const times = (count: number, text: string): string => `${count} times ${text}`;

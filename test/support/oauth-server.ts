@@ -241,7 +241,7 @@ export class TestOAuthServer {
         grant?.challenge === challenge &&
         grant.redirectUri === asked.get('redirect_uri') &&
         grant.clientId === clientId;
-      return grant && fits ? this.give(grantOf(grant)) : refused;
+      return grant && fits ? this.issueTokens(grantOf(grant)) : refused;
     }
     this.refreshes += 1;
     await this.beforeRefresh();
@@ -255,7 +255,7 @@ export class TestOAuthServer {
       return refused;
     }
     grant.isUsed = true;
-    return this.give(grantOf(grant));
+    return this.issueTokens(grantOf(grant));
   }
 
   /** For the token of one of its users: a token of the user for the resource, with the client as the actor. */
@@ -272,11 +272,11 @@ export class TestOAuthServer {
     const scope = asked.get('scope');
     const [family, resource] = [randomUUID(), this.resource];
     const grant = { family, clientId, resource, scope: scope === null ? null : this.grants(scope), sub };
-    const { json } = this.give({ ...grant, act: { sub: clientId } }, this.exchangesForever);
+    const { json } = this.issueTokens({ ...grant, act: { sub: clientId } }, this.exchangesForever);
     return { json: { ...(json as object), issued_token_type: type } };
   }
 
-  private give(grant: Grant, isRefreshable = true): Answer {
+  private issueTokens(grant: Grant, isRefreshable = true): Answer {
     const { scope } = grant;
     const [access, refresh] = [secret(), secret()];
     this.access.set(access, grant);

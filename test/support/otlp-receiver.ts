@@ -166,7 +166,7 @@ export class OtlpReceiver {
   private readonly wakers = new Set<() => void>();
 
   private readonly signals: Record<string, ((body: Buffer) => void) | undefined> = {
-    '/v1/traces': (body) => this.take(body),
+    '/v1/traces': (body) => this.onExport(body),
     '/v1/metrics': (body) => this.takeMetrics(body),
     '/v1/logs': (body) => this.takeLogs(body),
   };
@@ -274,7 +274,7 @@ export class OtlpReceiver {
     }
   }
 
-  private take(body: Buffer): void {
+  private onExport(body: Buffer): void {
     const wire = Request.toObject(Request.decode(body), { longs: String, enums: String }) as Wire;
     for (const { resource, scopeSpans = [] } of wire.resourceSpans ?? []) {
       const service = attributesOf(resource?.attributes)['service.name'];

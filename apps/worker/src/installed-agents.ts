@@ -7,7 +7,7 @@ import {
   InstalledCode,
   type LoadFailure,
   loadInstalledAgents,
-  missingSandbox,
+  missingSandboxReason,
   packAgent,
   TooLargeToKeep,
 } from '@baton/agents';
@@ -44,7 +44,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     const poll = devMode ? undefined : await FolderPoll.begin(agentsDir);
     const found = await loadInstalledAgents(agentsDir, this.environment, this.logger);
     const { failures } = found;
-    const agents = await Promise.all(found.agents.map((agent) => this.keep(agentsDir, agent)));
+    const agents = await Promise.all(found.agents.map((agent) => this.storeCode(agentsDir, agent)));
     // One broken folder must not keep the others from working.
     for (const failure of failures) this.reportFailure(agentsDir, failure);
     if (failures.length > 0) await this.presence.reportFailures(failures);
@@ -55,7 +55,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     const atStart = { agents, failures };
     const options = {
       pools: this.modules.get(AgentPools, { strict: false }),
-      keep: (agent: InstalledAgent) => this.keep(agentsDir, agent),
+      keep: (agent: InstalledAgent) => this.storeCode(agentsDir, agent),
       install: (agent: InstalledAgent) => this.install([agent]),
       report: (level: 'info' | 'error', text: string) => this.report(level, text),
       reportFailure: (failure: LoadFailure) => this.reportFailure(agentsDir, failure),
@@ -78,7 +78,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Tasks that begin with this code continue with it, in every worker. Returns the agent with the hash of what is kept. */
-  private async keep(agentsDir: string, agent: InstalledAgent): Promise<InstalledAgent> {
+  private async storeCode(agentsDir: string, agent: InstalledAgent): Promise<InstalledAgent> {
     const { slug, definition } = agent;
     if (definition.versions !== 'pinned') return agent;
     try {
@@ -94,7 +94,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
   }
 
   private warnOfReadableSecrets(): void {
-    const missing = missingSandbox(this.environment);
+    const missing = missingSandboxReason(this.environment);
     if (missing !== undefined) {
       this.report(
         'warn',

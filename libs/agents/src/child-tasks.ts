@@ -6,7 +6,7 @@ import type { Turn } from './agent-runtime.js';
 export interface ChildRequest {
   /** Unique in the task, and the same in every attempt, so that a repeated call has one child. */
   callId: string;
-  /** Concurrent calls of one agent use different lanes, from 1. An agent remembers the earlier calls of a lane. */
+  /** Concurrent calls of one agent use different lanes, from 1. An agent gets the earlier calls of its lane as history. */
   lane: number;
   agent: Agent;
   message: string;

@@ -34,7 +34,7 @@ export { KeptCode } from './kept-code.js';
 export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';
 export { AgentWatch } from './agent-watch.js';
 export { FolderPoll } from './folder-poll.js';
-export { filesInReach, missingSandboxReason as missingSandbox } from './runtimes/executor/agent-sandbox.js';
+export { filesInReach, missingSandboxReason } from './runtimes/executor/agent-sandbox.js';
 export { type ReplayedTask, type ReplayResult, replayTasks } from './runtimes/executor/replay.js';
 export { replayRequest } from './runtimes/executor/replay-request.js';
 export type { TurnRequest } from './runtimes/executor/protocol.js';

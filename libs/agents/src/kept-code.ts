@@ -19,7 +19,7 @@ const MAX_COPIES = 100;
 export interface KeptAgent {
   /** Absolute path. */
   folder: string;
-  /** As its `agent.yaml` says, or all that is wrong in it. */
+  /** The definition in its `agent.yaml`, or all errors of that file. */
   read: InstalledAgent | LoadFailure[];
 }
 

@@ -18,7 +18,7 @@ export interface StepsToUndo {
   steps: number[];
   /** Steps with `compensate` that were begun, and have not ended. */
   unknown: number[];
-  /** The entry with which the task has begun to undo its steps itself: it says which. */
+  /** The entry with which the task has begun to undo its steps itself. It lists them. */
   begunAt?: number;
 }
 

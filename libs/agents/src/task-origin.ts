@@ -13,7 +13,7 @@ const originEntry = z.object({
 export interface TaskOrigin {
   /** The chain of the continued tasks. The task that this one continues is the first. */
   taskIds: readonly string[];
-  /** The messages before the turn that continues. The runtime sees them before those of the task. */
+  /** The messages before the turn that continues. The runtime gets them before those of the task. */
   history: readonly Message[];
   /** Number of entries that were copied, after the first one. */
   copied: number;
@@ -47,7 +47,7 @@ export function originOf(value: unknown): TaskOrigin | undefined {
   return data && { ...data, history: data.history.map((message) => Message.fromJSON(message)) };
 }
 
-/** The task as its runtime sees it: with the messages of the tasks that it continues. */
+/** The task for its runtime: with the messages of the tasks that it continues. */
 export const withOrigin = (task: Task, { history }: TaskOrigin): Task => ({
   ...task,
   history: [...history, ...task.history],

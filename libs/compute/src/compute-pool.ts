@@ -119,14 +119,14 @@ export class ComputePool {
   /** Start waiting work while a thread is free. */
   private readonly next = (): void => {
     while (this.busy < this.options.threads) {
-      const next = this.take();
+      const next = this.takeNext();
       if (!next) return;
       void this.serve(next);
     }
   };
 
   /** The first work of the next tenant that may have a thread now. The tenant then goes to the end of the line. */
-  private take(): WaitingWork | undefined {
+  private takeNext(): WaitingWork | undefined {
     let pauseMs = Infinity;
     for (const [tenantId, line] of this.waiting) {
       if ((this.inFlight.get(tenantId) ?? 0) >= this.options.threads - 1) continue;

@@ -85,7 +85,7 @@ const jobOf = ({ tenantId, taskId, runId, attempt }: RunJob): NewJob => {
   return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
 };
 
-/** A job of several runs. Its id says how many. */
+/** A job of several runs. Its id has their number. */
 const sharedJob = (runs: readonly RunJob[]): NewJob => ({
   name: 'runs',
   data: { runs: runs.map((run) => jobOf(run).data) },

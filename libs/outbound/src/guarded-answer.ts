@@ -37,7 +37,7 @@ export class GuardedAnswer implements Handler {
   private bytes = 0;
   /** undici does not parse on until `resume`. */
   private isPaused = false;
-  /** The reader of `fetch` wants more. */
+  /** The reader of `fetch` requests more data. */
   private isWanted = true;
   private isEnded = false;
   /** How the answer has ended, while a part of it was not passed on. */

@@ -130,9 +130,9 @@ class EventSplitter {
         this.isEmptyLine = true;
       } else if (byte !== CR) this.isEmptyLine = false;
     }
-    if (end > 0) this.keep(bytes.subarray(0, end));
+    if (end > 0) this.keepPiece(bytes.subarray(0, end));
     const events = end > 0 ? this.rest() : NOTHING;
-    this.keep(bytes.subarray(end));
+    this.keepPiece(bytes.subarray(end));
     return { events, ends };
   }
 
@@ -145,7 +145,7 @@ class EventSplitter {
     return event;
   }
 
-  private keep(piece: Buffer): void {
+  private keepPiece(piece: Buffer): void {
     if (piece.length === 0) return;
     this.pieces.push(piece);
     this.held += piece.length;

@@ -69,7 +69,7 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
 
   /**
    * @param resolve finds the addresses of a host name, for all tenants. Default: a NameResolver
-   * @param log gets the reasons of refusals that a tenant is not told
+   * @param log gets the reasons of refusals that must not be shown to a tenant
    */
   constructor(
     private readonly settings: OutboundSettings,

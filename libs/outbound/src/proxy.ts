@@ -30,7 +30,7 @@ export class Proxy {
       if (signal.aborted) onAbort();
       request.once('close', () => signal.removeEventListener('abort', onAbort));
       request.on('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
-      // Not every proxy knows CONNECT. Then it answers as to any other request.
+      // A proxy without CONNECT answers as to any other request.
       request.once('response', (response: IncomingMessage) => {
         request.destroy();
         fail(`it answered with status ${String(response.statusCode)}`);

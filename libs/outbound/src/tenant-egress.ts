@@ -26,7 +26,7 @@ export class TenantEgress {
   }
 
   /**
-   * Why a host may not be called, as far as the host alone tells: its name, or its address if it has no name.
+   * Why a host may not be called, judged by the host alone: by its name, or by its address if it has no name.
    * @param knowsAddress the addresses of the host will be asked about, too. Otherwise only its name can allow it
    */
   refusalOfHost(host: string, port: string, knowsAddress = true): OutboundRefused | undefined {

@@ -3,7 +3,7 @@ interface Seen {
   at: number;
 }
 
-/** Who has used a shared resource of this process of late: a holder that is alone may have all of it. */
+/** The recent users of a shared resource of this process. A holder without others may use all of it. */
 export class RecentHolders {
   private latest: Seen | undefined;
   /** The latest of another holder than `latest`. */

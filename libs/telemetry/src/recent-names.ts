@@ -1,6 +1,6 @@
-/** Names that were seen of late. The others are forgotten. */
+/** A set of names. Each leaves it some time after it was last added. */
 export class RecentNames {
-  /** Until when each counts, the first to end first. */
+  /** The end of each name in ms of `performance.now()`, the earliest first. */
   private readonly until = new Map<string, number>();
 
   /** @param recentMs how long a name counts after it was seen, in ms */

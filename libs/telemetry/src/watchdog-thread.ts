@@ -56,7 +56,7 @@ async function endProcess(silentMs: number): Promise<void> {
   }
 }
 
-/** The main thread as a debugger sees it. */
+/** The main thread, inspected as by a debugger. */
 class MainThread {
   private readonly session = new Session();
   private readonly urls = new Map<string, string>();

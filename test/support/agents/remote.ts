@@ -45,7 +45,7 @@ export class Elsewhere {
     return new RemoteA2aRuntime(new RemoteConnector(), Logger.silent(), new Metrics());
   }
 
-  /** What the runtime says in a turn. */
+  /** The outputs of the runtime in a turn. */
   say(
     turn: Turn,
     signal = new AbortController().signal,
@@ -78,7 +78,7 @@ export function turnAt(
   return turnWith([userMessage(text)], { agent: { ...made, definition }, secrets, ...fields });
 }
 
-/** The text of the artifact as somebody who has folded all events sees it. */
+/** The text of the artifact after all events are applied. */
 export function answerIn(outputs: AgentOutput[]): string {
   let parts: string[] = [];
   for (const output of outputs) {
@@ -89,7 +89,7 @@ export function answerIn(outputs: AgentOutput[]): string {
   return parts.join('');
 }
 
-/** The last thing it says, as its caller sees it. */
+/** The last output, as its caller gets it. */
 export const endOf = (outputs: AgentOutput[]): unknown => summary(outputs).at(-1);
 
 /** The answer to `count n`. */

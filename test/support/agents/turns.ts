@@ -74,14 +74,14 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
   };
 }
 
-/** Nothing is recorded, unless the agent says so. */
+/** Nothing is recorded, unless the definition of the agent requires it. */
 const NO_RECORDS = { byDefault: 'none', store: () => Promise.resolve(), hold: () => undefined } as const;
 
 /** For turns that call nothing. */
 const refuse = () => Promise.reject(new Error('this turn has no way to the outside'));
 const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 
-/** Nobody is signed in anywhere. */
+/** No caller is signed in at any server. */
 export const NO_ACCESS_TOKENS = {
   get: () => Promise.resolve(undefined),
   noteCall: () => Promise.resolve(false),

@@ -13,7 +13,7 @@ export interface Operation {
   spec: Json;
 }
 
-/** An OpenAPI document, and whether requests and answers are as it says. */
+/** An OpenAPI document, and checks of requests and answers against it. */
 export class ApiDocument {
   readonly operations: readonly Operation[];
   private readonly bodies: Ajv2020;

@@ -195,7 +195,7 @@ export interface FakeApi {
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
   schedules: Partial<Pick<Schedules, 'page' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
-  /** What each tenant may use, by its id; nobody else has limits. */
+  /** Limits by tenant id. All other tenants have none. */
   limits: Record<string, Partial<TenantLimits>>;
   /** URLs of the issuers that a tenant trusts, by its id; `''` is the only tenant of the installation. */
   issuers: Record<string, string[]>;
@@ -214,7 +214,7 @@ export interface FakeApi {
   expiresAt: Record<string, Date>;
   /** What tokens may do besides their scopes, by their secret. */
   rights: Record<string, Pick<Caller, 'agents' | 'requestsPerSecond'>>;
-  /** Tells the process what another one has published. */
+  /** Delivers a control message of another process. */
   control(message: ControlMessage): void;
   /** Every line of the log, parsed. */
   log: Record<string, unknown>[];
@@ -542,7 +542,7 @@ function tasksModule({
     providers: [
       { provide: OperationTable, useValue: { operations } },
       { provide: AgentDirectory, useValue: directory },
-      // What is told of dead letters is tested where there are some: test/e2e.
+      // Answers about dead letters are tested in test/e2e, which has some.
       { provide: DeadLetters, useValue: { list: async () => [] } },
       { provide: DeadPushes, useValue: {} },
       { provide: VersionsInUse, useValue: {} },

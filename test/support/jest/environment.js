@@ -50,7 +50,7 @@ class Failures {
     };
   }
 
-  /** What cleans up. It runs to its end, and then tells what no test has told. */
+  /** Wraps a cleanup function. It runs to its end, then fails with the first error that no test has reported. */
   guardCleanUp(act) {
     const failures = this;
     return async function (...args) {
@@ -69,7 +69,7 @@ if (process.connected) setInterval(() => process.connected || process.exit(1), 1
 /** Whether a test has failed because it took too long. Jest throws a text. */
 const isTimeout = (error) => /^Exceeded timeout of \d+ ms/.test(error?.message ?? error);
 
-/** Where Jest keeps, in the global object, whom it tells of each test. A context of its own would be gone with its file. */
+/** The member of the global object with the event handlers of Jest. It must outlive the context of a test file. */
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
 
 /** Stands for "the context of this process" where Jest asks for a context. */
@@ -87,7 +87,7 @@ vm.compileFunction = (code, parameters, options) => {
   const result = compileFunction(code, parameters, {
     ...options,
     parsingContext: undefined,
-    // The callback knows all modules of the file of tests: kept with what was compiled, they would fill the memory.
+    // The callback references all modules of the test file. Kept with the compiled code, they would fill the memory.
     ...(isStatic && { importModuleDynamically: undefined }),
   });
   // A dynamic import belongs to the file of tests that was running when its code was compiled.
@@ -142,7 +142,7 @@ module.exports = class {
   }
 
   handleTestEvent({ name, test, hook, error }, state) {
-    // Jest itself knows only one limit for all projects.
+    // Jest itself has only one limit for all projects.
     if (name === 'run_start') state.testTimeout = this.testTimeout;
     if (name === 'test_fn_failure' && isTimeout(error)) this.failures.addHang(test.name);
     const guarded = name === 'test_fn_start' ? test : name === 'hook_start' ? hook : undefined;
@@ -154,7 +154,7 @@ module.exports = class {
 
   async teardown() {
     delete globalThis.failTests;
-    // Otherwise each file would also tell the handlers of all files before it, which keep all of their modules.
+    // Otherwise each file would also call the handlers of all earlier files, which hold all of their modules.
     delete globalThis[EVENT_HANDLERS];
     this.fakeTimers.dispose();
     this.fakeTimersModern.dispose();

@@ -4,7 +4,7 @@ const { relative } = require('node:path');
 const MINUTE_MS = 60_000;
 
 /**
- * Ends a run of which a file hangs, and says which one. A test that waits for something is ended by its own time limit. That
+ * Ends a run in which a test file hangs, and names the file. A test that waits for something is ended by its own time limit. That
  * does not help against an endless loop, nor against a file that waits while it is loaded.
  */
 module.exports = class {

@@ -1,11 +1,11 @@
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks');
 const performance = require('node:perf_hooks');
 
-/** How to end each thing that the current file of tests has begun, and that nobody else ends. */
+/** Functions that end the open resources of the current test file. */
 const ends = new Map();
 
 const { run } = AsyncLocalStorage.prototype;
-/** In Node.js 20 each promise copies the values of all storages in use. Each file has one of Jest, which knows the running test. */
+/** In Node.js 20 each promise copies the values of all storages in use. Each file has one of Jest with the running test. */
 AsyncLocalStorage.prototype.run = function (...args) {
   ends.set(this, () => this.disable());
   return run.apply(this, args);
@@ -19,7 +19,7 @@ performance.monitorEventLoopDelay = (options) => {
   ends.set(histogram, () => histogram.disable());
   return histogram;
 };
-/** Of prom-client, too: it is told of each garbage collection. */
+/** Includes the observer of garbage collections of prom-client. */
 performance.PerformanceObserver = class extends PerformanceObserver {
   observe(options) {
     ends.set(this, () => this.disconnect());

@@ -41,7 +41,7 @@ export class ModelProvider {
   ) {
     this.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     server.on('request', (request, response) => {
-      this.take(request, response).catch(() => response.destroy());
+      this.onRequest(request, response).catch(() => response.destroy());
     });
     server.on('connection', (socket) => {
       this.connections += 1;
@@ -95,7 +95,7 @@ export class ModelProvider {
     await once(this.server, 'close');
   }
 
-  private async take(message: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+  private async onRequest(message: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const request = await readRequest(message, response);
     const dialect = DIALECTS[request.api];
     if (this.key !== undefined && !showsKey(request, this.key)) {

@@ -38,12 +38,12 @@ export class FrameBudgets {
   called(connection: Connection, headers: Readonly<Record<string, unknown>>): void {
     let bytes = 0;
     for (const [name, value] of Object.entries(headers)) bytes += name.length + String(value).length;
-    this.of(connection).added += 2 * bytes;
+    this.budgetOf(connection).added += 2 * bytes;
   }
 
   /** A part of a message has come in. A peer may send as many bytes beside it: frames have heads, and TLS adds some. */
   received(connection: Connection, bytes: number): void {
-    this.of(connection).added += 2 * bytes;
+    this.budgetOf(connection).added += 2 * bytes;
   }
 
   /** Checks the budgets of all open connections. */
@@ -55,7 +55,7 @@ export class FrameBudgets {
   }
 
   private update(connection: Connection, grown: number): void {
-    const budget = this.of(connection);
+    const budget = this.budgetOf(connection);
     const { bytesRead, bytesWritten } = connection.socket;
     budget.bytes += grown + budget.added + (bytesWritten - budget.written) / SENT_BYTES_A_BYTE;
     budget.bytes = Math.min(budget.bytes - (bytesRead - budget.read), FRAME_BYTES);
@@ -69,7 +69,7 @@ export class FrameBudgets {
     this.onPaused(connection);
   }
 
-  private of(connection: Connection): Budget {
+  private budgetOf(connection: Connection): Budget {
     let budget = this.budgets.get(connection);
     if (!budget) {
       budget = { bytes: FRAME_BYTES, added: 0, read: 0, written: 0, isPaused: false };

@@ -48,7 +48,7 @@ export class BodyMemoryPool {
   /** For BodyLease alone. */
   take(lease: BodyLease, bytes: number): void {
     const { holder } = lease;
-    const ofHolder = (): number => this.taken.of(holder) + bytes;
+    const ofHolder = (): number => this.taken.bytesOf(holder) + bytes;
     while (ofHolder() > this.maxOfHolder || this.taken.total + bytes > this.total) {
       const rivals =
         ofHolder() > this.maxOfHolder

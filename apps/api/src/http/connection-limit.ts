@@ -120,7 +120,7 @@ export class ConnectionLimit {
   private exceededBy(address: string | undefined): Exceeded | undefined {
     const { max, maxOfAddress } = this.bounds;
     if (this.counted.size >= max) return 'total';
-    return address !== undefined && this.of(address) >= maxOfAddress ? 'address' : undefined;
+    return address !== undefined && this.countOf(address) >= maxOfAddress ? 'address' : undefined;
   }
 
   /** A new connection takes the room of the oldest, so that a probe gets its answer while others wait. */
@@ -139,13 +139,13 @@ export class ConnectionLimit {
     });
   }
 
-  private of(address: string): number {
+  private countOf(address: string): number {
     return this.byAddress.get(address) ?? 0;
   }
 
   private count(address: string | undefined, change: 1 | -1): void {
     if (address === undefined) return;
-    const count = this.of(address) + change;
+    const count = this.countOf(address) + change;
     if (count > 0) this.byAddress.set(address, count);
     else this.byAddress.delete(address);
   }
@@ -158,7 +158,7 @@ export class ConnectionLimit {
       if (silentSince > before) return;
       // A proxy keeps its connections for other callers.
       if (address === undefined) continue;
-      if (isShort || this.of(address) > maxOfAddress * SHORT) socket.destroy();
+      if (isShort || this.countOf(address) > maxOfAddress * SHORT) socket.destroy();
     }
   }
 

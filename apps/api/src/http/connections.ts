@@ -80,7 +80,7 @@ export class Connections {
     server.on('request', (request, response) => {
       if (this.isClosed(request.socket)) return;
       if (request.rawHeaders.length > 2 * MAX_HEADERS) {
-        this.of(request.socket).refused = true;
+        this.stateOf(request.socket).refused = true;
         this.refuseRequest(request, response, TOO_MANY_HEADERS);
       } else for (const answer of answers) answer(request, response);
     });
@@ -109,7 +109,7 @@ export class Connections {
     response: ServerResponse,
     [status, message]: readonly [number, string],
   ): void {
-    this.of(socket).current = response;
+    this.stateOf(socket).current = response;
     response.writeHead(status, { ...this.headers, ...JSON_TYPE, connection: 'close' });
     response.end(errorText(status, message));
   }
@@ -117,14 +117,14 @@ export class Connections {
   /** Answers input that the parser refuses with 400, 408 or 431, after the pending answers. */
   readonly refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ECONNRESET' || socket.destroyed) return;
-    const connection = this.of(socket);
+    const connection = this.stateOf(socket);
     if (connection.refused) return;
     connection.refused = true;
     endInTurn(connection, socket, refusalText(error.code, this.headers), error.code);
   };
 
   private inTurn({ raw }: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const connection = this.of(raw.socket);
+    const connection = this.stateOf(raw.socket);
     const begin = (): void => {
       connection.current = reply.raw;
       const leave = this.turns.take(raw.socket, () => {
@@ -148,7 +148,7 @@ export class Connections {
     });
   }
 
-  private of(socket: Socket): ConnectionState {
+  private stateOf(socket: Socket): ConnectionState {
     let connection = this.connections.get(socket);
     if (!connection) {
       connection = { current: undefined, waiting: 0, refused: false };

@@ -8,14 +8,14 @@ export class HolderBytes {
     return this.sum;
   }
 
-  of(holder: string): number {
+  bytesOf(holder: string): number {
     return this.byHolder.get(holder) ?? 0;
   }
 
   /** @param bytes that the holder takes. Negative: it gives them back */
   add(holder: string, bytes: number): void {
     this.sum += bytes;
-    const left = this.of(holder) + bytes;
+    const left = this.bytesOf(holder) + bytes;
     if (left > 0) this.byHolder.set(holder, left);
     else this.byHolder.delete(holder);
   }

@@ -60,7 +60,7 @@ export class UnstoredBodies {
   }
 
   private hasRoom({ holder, bytes }: Body): boolean {
-    const [ofHolder, ofAll] = [this.taken.of(holder), this.taken.total];
+    const [ofHolder, ofAll] = [this.taken.bytesOf(holder), this.taken.total];
     if (ofHolder > 0 && ofHolder + bytes > this.maxOfHolder) return false;
     return ofAll === 0 || ofAll + bytes <= this.total;
   }

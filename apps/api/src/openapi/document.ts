@@ -91,7 +91,7 @@ export function buildDocument(
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) };
   }
-  const error = components.of(errorSchema);
+  const error = components.schemaOf(errorSchema);
   return {
     openapi: '3.1.1',
     info: {
@@ -139,7 +139,7 @@ function operationOf(route: Route, components: Components): JsonObject {
       access === 'public' ? [] : enough ? enough.map((names) => ({ [TOKEN]: names })) : [{ [TOKEN]: [] }],
     parameters: parametersOf(route),
     ...(body && {
-      requestBody: { required: true, content: contentOf(bodyTypes, components.of(body)) },
+      requestBody: { required: true, content: contentOf(bodyTypes, components.schemaOf(body)) },
     }),
     responses: { ...successesOf(route, about, components), ...failuresOf(route, about, components) },
   };
@@ -192,7 +192,7 @@ function successesOf({ status }: Route, about: RouteDescription, components: Com
   const success = {
     description: 'Done',
     ...(headers.length > 0 && { headers: Object.fromEntries(headers) as JsonObject }),
-    ...(answer && { content: contentOf(answerTypes, components.of(answer)) }),
+    ...(answer && { content: contentOf(answerTypes, components.schemaOf(answer)) }),
   };
   const empty = { description: 'Done, without a body' };
   return Object.fromEntries(statuses.map((each) => [each, each === 204 ? empty : success]));
@@ -204,7 +204,7 @@ function failuresOf(
   components: Components,
 ): JsonObject {
   if (about.errors) {
-    const content = contentOf(['application/json'], components.of(about.errors));
+    const content = contentOf(['application/json'], components.schemaOf(about.errors));
     return { default: { description: 'Every error', content } };
   }
   const hasBody = about.body !== undefined;
@@ -227,7 +227,7 @@ function failuresOf(
     status,
     {
       description: 'Refused; or, for a thing that does not exist, the form of all errors',
-      content: contentOf(['application/json'], components.of(schema)),
+      content: contentOf(['application/json'], components.schemaOf(schema)),
     },
   ]);
   return Object.fromEntries([...failures, ...own]) as JsonObject;
@@ -238,7 +238,7 @@ class Components {
   readonly schemas: JsonObject = {};
 
   /** The schema of a type as a place in the document has it. */
-  of(type: z.ZodType): JsonObject {
+  schemaOf(type: z.ZodType): JsonObject {
     const generated = generatedSchemas.get(type);
     if (generated) {
       this.schemas[generated.id] = generated.generate();

@@ -29,11 +29,11 @@ export class EventTimes {
 
   /** The time when the event was stored. Undefined: unknown. */
   async timeOf({ sequence = 0 }: NumberedEvent): Promise<Date | undefined> {
-    if (this.known?.has(sequence) === false) await this.ask(sequence - 1);
+    if (this.known?.has(sequence) === false) await this.readTimes(sequence - 1);
     return this.known?.get(sequence);
   }
 
-  private async ask(after: number): Promise<void> {
+  private async readTimes(after: number): Promise<void> {
     const waitMs = this.askAt - this.clock.now();
     if (waitMs > 0 && this.hasFailed) return;
     if (waitMs > 0) await this.clock.sleep(waitMs);

@@ -161,7 +161,7 @@ export class AgentCatalogStore {
           WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid
           RETURNING bytes`;
         const freed = await dropVersions(prisma, { tenantId, id, version: row.nextVersion });
-        await this.keep(prisma, tenantId, { bytes: (kept?.bytes ?? 0) - freed });
+        await this.keepInRoom(prisma, tenantId, { bytes: (kept?.bytes ?? 0) - freed });
       }
       return entryOf(row);
     });
@@ -264,7 +264,7 @@ export class AgentCatalogStore {
       if (!erased) return false;
       const target = { kind: 'agent', name: slug } as const;
       await record({ action: 'agent.erase', target, by: actor, detail: { id, version } });
-      await this.keep(prisma, tenantId, erased);
+      await this.keepInRoom(prisma, tenantId, erased);
       return true;
     });
   }
@@ -283,7 +283,7 @@ export class AgentCatalogStore {
         )
         SELECT coalesce(sum(${BYTES}), 0)::float8 AS bytes FROM agent_versions
         WHERE tenant_id = ${tenantId}::uuid AND agent_id IN (SELECT id FROM gone)`;
-      await this.keep(prisma, tenantId, { bytes: -(gone?.bytes ?? 0) });
+      await this.keepInRoom(prisma, tenantId, { bytes: -(gone?.bytes ?? 0) });
     });
   }
 
@@ -323,13 +323,13 @@ export class AgentCatalogStore {
       const target = { kind: 'agent', name: slug } as const;
       await record({ action, target, by: actor, detail: { id, version, enabled, ...detail } });
       const freed = version > MAX_VERSIONS ? await dropVersions(prisma, { tenantId, id, version }) : 0;
-      await this.keep(prisma, tenantId, { ...kept, bytes: row.bytes - freed });
+      await this.keepInRoom(prisma, tenantId, { ...kept, bytes: row.bytes - freed });
       return entryOf(row);
     };
     return this.catalog.change(tenantId, write, alone);
   }
 
-  private async keep(prisma: Prisma.TransactionClient, tenantId: string, kept: Kept): Promise<void> {
+  private async keepInRoom(prisma: Prisma.TransactionClient, tenantId: string, kept: Kept): Promise<void> {
     await keepInRoom(transactionOf(prisma), tenantId, this.environment.defaultLimits, kept);
   }
 }

@@ -138,12 +138,12 @@ export class ReadReplica implements Pick<Reads, 'tenantQueries'> {
     this.positions = this.positions.filter(({ at }) => at >= now - maxLagMs);
     const newest = this.positions.at(-1);
     if (newest && newest.at >= now - maxLagMs / NOTES) return Promise.resolve(newest);
-    const asked = this.asking.run(() => this.ask());
+    const asked = this.asking.run(() => this.readPosition());
     asked.catch(() => undefined); // The next reader asks again.
     return asked;
   }
 
-  private async ask(): Promise<Position> {
+  private async readPosition(): Promise<Position> {
     // Taken before the question: the answer contains all commits until then.
     const at = performance.now();
     const position = { at, ...(await this.options.primary.logPosition()) };

@@ -110,7 +110,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     if (selected.length > 1)
       throw refused('the token is for several tenants or audiences that are trusted here');
     const caller = callerOf(row, claims);
-    await this.note(row, caller.principal.key);
+    await this.noteUser(row, caller.principal.key);
     return caller;
   }
 
@@ -132,7 +132,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Stores the issuer of a user, so that the sign-ins of the user are deleted with the issuer. An error does not fail the call. */
-  private async note(row: TrustedIssuer, user: string): Promise<void> {
+  private async noteUser(row: TrustedIssuer, user: string): Promise<void> {
     const key = `${row.id} ${user}`;
     if (this.noted.has(key)) return;
     try {

@@ -25,7 +25,7 @@ const LOOKUP_MS = 5_000;
 /** c-ares asks each server twice: for 1.5 s, then for twice that. */
 const SERVER_MS = 1_500;
 const TRIES = 2;
-/** Shortest time that the cache keeps an address, whatever its name server says. */
+/** Shortest time that the cache keeps an address, also if the TTL of its name server is shorter. */
 const MIN_TTL_MS = 1_000;
 /** Longest time. A host that has moved is found after a minute. */
 const MAX_TTL_MS = 60_000;
@@ -69,14 +69,17 @@ export class NameResolver {
     if (system.resolvConf !== this.resolvConf) this.useNewServers(system);
     const answer =
       this.cache.get(name) ??
-      (await within(this.inFlight.get(name) ?? this.ask(this.shareOf(tenantId), system, name), LOOKUP_MS));
+      (await within(
+        this.inFlight.get(name) ?? this.queryNames(this.shareOf(tenantId), system, name),
+        LOOKUP_MS,
+      ));
     if (!answer) throw new NameError(name, 'EAI_AGAIN', 'no answer in time');
     if ('error' in answer) throw answer.error;
     return answer.addresses;
   }
 
   /** Asks name servers, when the tenant's share has room. */
-  private async ask(share: TenantShare, system: SystemNamesState, name: string): Promise<KnownName> {
+  private async queryNames(share: TenantShare, system: SystemNamesState, name: string): Promise<KnownName> {
     const began = performance.now();
     if (!(await share.enter())) {
       this.options.onExcess?.();

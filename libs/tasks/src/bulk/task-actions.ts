@@ -36,7 +36,7 @@ export class TaskActions {
     delete: (operation, taskId) => this.delete(operation, taskId),
   };
 
-  /** @throws ProtocolError that says why it cannot be done: `limit-exceeded` if it can be done later */
+  /** Performs the action of a bulk operation on one task. @throws ProtocolError with the reason; `limit-exceeded` if a later try can succeed */
   async perform(operation: ClaimedBulk, taskId: string): Promise<ActionOutcome> {
     return this.actions[operation.action](operation, taskId);
   }

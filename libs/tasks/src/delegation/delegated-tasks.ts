@@ -61,7 +61,7 @@ export class DelegatedTasks extends ChildTasks {
   override async call(turn: Turn, request: ChildRequest): Promise<ChildTask> {
     const { taskId, signal } = request;
     return retryTransient(
-      () => (taskId === undefined ? this.start(turn, request) : this.say(turn, request, taskId)),
+      () => (taskId === undefined ? this.start(turn, request) : this.sendMessage(turn, request, taskId)),
       { signal },
     );
   }
@@ -101,7 +101,7 @@ export class DelegatedTasks extends ChildTasks {
   }
 
   /** Send an agent's answer to a child that asked for input, once. It never counts as a decision on an approval. */
-  private async say(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
+  private async sendMessage(turn: Turn, request: ChildRequest, taskId: string): Promise<ChildTask> {
     const { agent, callId } = request;
     const { stored, depth } = await this.childOf(turn, agent, taskId);
     const key = { hash: childAnswerKey(turn, callId), content: null, hours: ANSWER_HOURS };

@@ -32,7 +32,7 @@ export const ordinarySlots = ({
 }: Pick<SlotUsage, 'workerSlots' | 'reservedSlots'>): number => workerSlots - reservedSlots;
 
 /**
- * The dispatch slots as one process knows them between two reads of Postgres. New runs may take half of the free slots.
+ * The dispatch slots of one process, estimated between two reads of Postgres. New runs may take half of the free slots.
  * The other half is left to other processes, which have read them too.
  */
 export class DispatchSlots {

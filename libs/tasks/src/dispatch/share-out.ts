@@ -14,7 +14,7 @@ export interface Claimant {
  * fairness. A tenant gets more for its weight than another one only if the other one wants no more. No slot stays free while a waiting run
  * may use it.
  *
- * @param random from 0 to below 1; says who is first among equals, so that no process always prefers the same ones
+ * @param random from 0 to below 1; chooses the first among equal tenants, so that no process always prefers the same one
  * @returns slots by tenant, for those who get some
  */
 export function shareOut(

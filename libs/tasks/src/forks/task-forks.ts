@@ -110,7 +110,7 @@ export class TaskForks {
       (await this.forks.turn(tenantId, taskId, undo.runId)) ?? (await this.forks.lastTurn(tenantId, taskId));
     if (!turn) return undefined;
     const { task, owner } = canceled;
-    await this.make(tenantId, {
+    await this.createFork(tenantId, {
       source: task,
       turn,
       history: historyBefore({ task, message: turn.message }),
@@ -193,7 +193,7 @@ export class TaskForks {
     const id = uuid();
     const { message } = turn;
     const said = wanted.parts ? { ...message, messageId: uuid(), parts: wanted.parts } : message;
-    await this.make(tenantId, {
+    await this.createFork(tenantId, {
       source: source.task,
       turn: { ...turn, message: said },
       history: historyBefore({ task: source.task, message }),
@@ -239,7 +239,7 @@ export class TaskForks {
       const value = reopenedStep(entry?.value);
       if (value) changed.push({ position, value });
     }
-    return this.make(tenantId, {
+    return this.createFork(tenantId, {
       source: task,
       turn,
       history: historyBefore({ task, message: turn.message }),
@@ -253,7 +253,10 @@ export class TaskForks {
    * Copies the journal, then makes the task: no attempt can run without it.
    * @returns whether this call has made the task
    */
-  private async make(tenantId: string, { source, turn, task, journal, ...from }: NewFork): Promise<boolean> {
+  private async createFork(
+    tenantId: string,
+    { source, turn, task, journal, ...from }: NewFork,
+  ): Promise<boolean> {
     const earlier = originOf(await this.forks.firstEntry(tenantId, source.id));
     const dropped = earlier ? [1, ...journal.dropped] : journal.dropped;
     const origin = originJson({

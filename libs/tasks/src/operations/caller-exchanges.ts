@@ -38,7 +38,7 @@ export class CallerExchanges {
   }
 }
 
-/** None if the settings are not valid: the task says what is wrong. */
+/** None if the settings are not valid: the task then reports the error. */
 function readServers(definition: AgentDefinition): OAuthServer[] {
   try {
     return oauthServers(definition);

@@ -13,7 +13,7 @@ const PAGE = 100;
 export interface TaskEffect extends Omit<EffectRecord, 'of'> {
   taskId: string;
   agentId: string;
-  /** What its receiver knows it by. Undefined: an earlier release made the call. */
+  /** The effect key that its receiver has got. Undefined: an earlier release made the call. */
   key: string | undefined;
 }
 

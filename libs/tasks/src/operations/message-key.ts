@@ -7,7 +7,7 @@ import type { MessageKey } from '@baton/database';
  * `Idempotency-Key` the key is a hash of that header; the content, without the `messageId`, is kept to find out whether the
  * header was used for another message. Undefined: the message is never deduplicated, because it has no id, or because its
  * caller chooses the ids of tasks (`turnOfAlias`). The same message of another principal has another key.
- * How the caller wants to be answered (`configuration`) is no part of the key.
+ * The form of the answer (`configuration`) is not part of the key.
  */
 export function messageKey(
   call: Pick<CallContext, 'agent' | 'clientTaskId' | 'idempotencyKey' | 'principal'>,

@@ -143,7 +143,7 @@ export class PushOperations {
   }
 
   /**
-   * The task, if the caller may act on it: a config tells where its events go, so the right to read the task is not enough.
+   * The task, if the caller may act on it. A config sends its events to a URL, so the right to read the task is not enough.
    * @throws ProtocolError if there is no push, or no such task for the caller
    */
   private async taskOf(call: CallContext, named: string): Promise<string> {

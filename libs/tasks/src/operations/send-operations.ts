@@ -169,7 +169,7 @@ class SeenTurn {
     this.outcome = signal?.outcome;
   }
 
-  /** The task as its row says it; undefined if only the row knows. */
+  /** The task with all its events, equal to its row. Undefined: it must be read from the row. */
   get result(): Pick<StoredTask, 'task' | 'outcome'> | undefined {
     const { fold, isWhole, outcome } = this;
     if (!fold || !isWhole || !outcome) return undefined;

@@ -15,7 +15,7 @@ import { Injectable } from '@nestjs/common';
 /** Maximum number of model calls of a task that are shown. */
 const MAX_MODEL_CALLS = 100;
 
-/** What Baton knows of a task beside the task of A2A. */
+/** Data of a task that the task of A2A does not have. */
 interface DetailsOfTask {
   relations: TaskRelations;
   /** The tasks below it that the caller sees, the nearest first, at most 500. */

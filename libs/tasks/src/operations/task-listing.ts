@@ -64,7 +64,7 @@ export class TaskListing {
     private readonly taskTree: TaskTreeStore,
   ) {}
 
-  /** What the caller sees. */
+  /** The tasks that the caller sees. */
   async list(
     caller: Reacher & { tenantId: string },
     page: { limit: number; after?: TaskListPosition },
@@ -82,7 +82,7 @@ export class TaskListing {
   }
 
   /**
-   * What the caller sees with a text (`TaskStore.search`). It looks at 10,000 tasks at most.
+   * The tasks with a text that the caller sees (`TaskStore.search`). It reads 10,000 tasks at most.
    * @returns `searched`: how many it has looked at; `next`: where to continue, if there are more
    */
   async search(

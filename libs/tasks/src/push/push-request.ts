@@ -17,7 +17,7 @@ import { webhookBody } from './webhook-payload.js';
 export interface PushRequest {
   /** The event that it delivers, or the last one of several. */
   sequence: number;
-  /** The receiver then knows of all events up to this one. */
+  /** The delivery has all events up to this one. */
   through: number;
   /** Without the headers that prove the sender. */
   headers: Record<string, string>;
@@ -49,7 +49,7 @@ export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly Task
 /**
  * The requests that deliver these events to a config, in order. None: this config receives none of them.
  * @param events the next ones of the log, without a gap
- * @param snapshot the task after these events or later, if `needsTask` says so
+ * @param snapshot the task after these events or later; required if `needsTask` returns true
  * @param webhook the native webhook that the config is for, if it is for one
  * @param publicUrl PUBLIC_URL
  */

@@ -43,11 +43,11 @@ const PAGE = { limit: 100, bytes: 1024 * 1024 };
 const MAX_REQUESTS = 100;
 /** The error is in a row that each try updates, so it stays short. */
 const MAX_ERROR_CHARS = 500;
-/** HTTP status: the receiver wants no more. */
+/** HTTP status 410 Gone: the receiver refuses all further deliveries. */
 const GONE = 410;
 /** Bytes of an answer that are looked at for its owner. */
 const MAX_SHOWN_BYTES = 4_096;
-/** Receivers of which a worker remembers that they have taken a delivery. */
+/** Maximum number of receivers that a worker keeps as ones that have accepted a delivery. */
 const MAX_CONFIRMED = 10_000;
 
 /** The answer of a receiver. */

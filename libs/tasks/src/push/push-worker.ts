@@ -53,7 +53,7 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
 
   override onApplicationBootstrap(): void {
     super.onApplicationBootstrap();
-    this.consumer = this.messaging.consumePushes(MAX_JOBS, () => this.take());
+    this.consumer = this.messaging.consumePushes(MAX_JOBS, () => this.onJob());
     const counting = new SingleFlight<Awaited<ReturnType<PushDeliveryStore['count']>>>();
     this.metrics.onScrape(async () => {
       const { dead, oldest } = await counting.run(() => this.store.count());
@@ -95,7 +95,7 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
   }
 
   /** Handle a job. While all slots are taken, it waits here; so other workers get the next ones. */
-  private async take(): Promise<void> {
+  private async onJob(): Promise<void> {
     while (this.free <= 0 && !this.signal.aborted) await Promise.race(this.deliveries);
     await this.fill();
   }

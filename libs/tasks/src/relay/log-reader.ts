@@ -175,7 +175,7 @@ export class LogReader {
     read.granted = 0;
   }
 
-  /** No reader wants the page any more. */
+  /** All readers of the page have left. */
   private abandon(read: PageRead): void {
     read.stopWaiting?.();
     if (read.granted > 0) this.memory.give(read.key.holder, read.granted);

@@ -8,7 +8,7 @@ import { RepeatedWork } from '../core/repeated-work.js';
 /** Usage is shown by the hour: a minute late is soon enough. */
 const EVERY_MS = 60_000;
 /**
- * A task is added this long after its end. The end may be stored later than its time says: a worker keeps on trying while
+ * A task is added this long after its end. The end may be stored later than its timestamp: a worker keeps on trying while
  * Postgres is away, as long as it has its lease.
  */
 const LAG_MS = 600_000;

@@ -7,7 +7,7 @@ import { TurnFailure } from '../core/turn-failure.js';
  * end a stream at an event without one. Where the meaning is clear, the member is added:
  *
  * - An artifact without parts, such as the last chunk of a stream, gets an empty text.
- * - A status message without parts says nothing. It is left out, or gets an empty text if it has metadata.
+ * - A status message without parts has no content. It is left out, or gets an empty text if it has metadata.
  * - A reply without parts gets an empty text.
  *
  * Ids of tasks, contexts and messages, roles and times are those of the platform (`TurnOutput`).

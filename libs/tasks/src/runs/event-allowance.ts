@@ -29,7 +29,7 @@ export class EventAllowance {
    * @param json the event as it is stored
    * @throws TurnFailure if it goes over a limit; its message names the limit
    */
-  take(json: string): void {
+  spend(json: string): void {
     const { eventBytes, eventsPerRun, bytesPerRun, eventsPerTask, bytesPerTask } = this.limits;
     const bytes = Buffer.byteLength(json);
     for (const counted of [this.run, this.task]) {

@@ -184,7 +184,7 @@ export class EventWriter {
 
   private add(payload: EventPayload, isFromAgent = true): void {
     const json = serializePayload(payload);
-    if (isFromAgent) this.allowance?.take(json);
+    if (isFromAgent) this.allowance?.spend(json);
     if (this.pending.length === 0) this.pendingSince = performance.now();
     const isFirst = this.artifacts.apply(payload, json.length);
     this.pending.push({ payload, json, isFirst });

@@ -41,7 +41,7 @@ export class FairStarts {
   private readonly isOn: boolean;
 
   constructor({ reservedSlotsPercent }: Environment, metrics: Metrics) {
-    // Who reserves no slots wants the most runs a second.
+    // A deployment without reserved slots has chosen throughput, not fairness.
     this.isOn = reservedSlotsPercent > 0;
     metrics.onScrape(async () => {
       const held = [...this.lines.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);

@@ -27,7 +27,7 @@ export class PinnedAgents {
 
   /**
    * The agent as a run must execute it.
-   * @param agent the newest version. It says whether its tasks are pinned
+   * @param agent the newest version. Its definition decides whether its tasks are pinned
    * @param code hash of the code that is there now, of an installed agent
    * @returns `agent`, if the task is not pinned, or its version is no longer there. A pinned task of an installed agent runs the kept
    * copy of its code, also of the newest: files in `BATON_AGENTS_DIR` may change at any time
@@ -87,7 +87,7 @@ export class PinnedAgents {
     const { slug } = agent;
     const { agentsDir, devMode } = this.environment;
     if (code === undefined || !agentsDir) return agent;
-    // An author wants to see his own files in stacks, and each change of them is loaded at once.
+    // In development, stack traces name the files of the author, and each change of them is loaded at once.
     if (devMode && code === now) return agent;
     const kept = await this.copyOf({ slug, code, directory: agentsDir });
     if (!kept) return code === now ? agent : undefined;

@@ -32,7 +32,9 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
 
   onApplicationBootstrap(): void {
     const { workerConcurrency } = this.environment;
-    const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
+    const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) =>
+      this.execute(job, claimed),
+    );
     this.consumer = consumer;
     this.reserved.onChange(({ slots, perTenant }) => consumer.reserve(slots, perTenant));
     this.unsubscribe = this.eager.receive(this.worker.id, consumer, (run, json) =>
@@ -43,7 +45,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
   }
 
-  private async take(job: RunJob, claimed: () => void): Promise<void> {
+  private async execute(job: RunJob, claimed: () => void): Promise<void> {
     const { tenantId, runId } = job;
     // With the heartbeat on: it notices first if Postgres does not answer.
     const entering = this.active.whileClaiming(tenantId, runId, () => this.quarantine.enter(job));

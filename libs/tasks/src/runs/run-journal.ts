@@ -26,7 +26,7 @@ export class RunJournal implements TurnJournal {
     if (isEmpty) this.head = 0;
   }
 
-  /** Where the task comes from, as its first entry says. Undefined: it continues no other task. */
+  /** The origin of the task, from the first entry. Undefined: it continues no other task. */
   async origin(): Promise<TaskOrigin | undefined> {
     return splitJournal(await this.own()).origin;
   }
@@ -37,7 +37,7 @@ export class RunJournal implements TurnJournal {
     return splitJournal(stored).entries;
   }
 
-  /** No other attempt writes from now on, so the first read tells where the journal ends. */
+  /** No other attempt writes from now on, so the first read finds the end of the journal. */
   private async own(): Promise<JournalEntry[]> {
     const entries = await this.stored(this.run.taskId);
     this.head ??= entries.at(-1)?.position ?? 0;

@@ -64,7 +64,7 @@ export class Sweeper extends RepeatedWork {
   }
 
   /**
-   * Postgres has taken a heartbeat of this worker, or has not. The next sweeping worker knows from it whether to
+   * Postgres has taken a heartbeat of this worker, or has not. The next sweeping worker decides by it whether to
    * trust leases.
    */
   noteBeat(isTaken: boolean): void {

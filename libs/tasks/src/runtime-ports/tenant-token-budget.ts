@@ -76,7 +76,7 @@ export class TenantTokenBudget extends TokenBudget {
   }
 
   /**
-   * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider knows it.
+   * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider has counted it.
    */
   override async record(
     tenantId: string,
@@ -152,7 +152,7 @@ export class TenantTokenBudget extends TokenBudget {
   }
 }
 
-/** So many calls of a run at the same time have ids that the next attempt knows. The reservations of further ones expire. */
+/** Number of concurrent calls of a run whose ids the next attempt can derive. Reservations of further calls expire. */
 const SLOTS = Array.from({ length: 16 }, (_, i) => i);
 
 /** The first is the id of the run, as in the last release. */

@@ -19,7 +19,7 @@ export class CallDetails {
     private readonly records: CallRecordStore,
   ) {}
 
-  /** What an entry of the task's journal says. Undefined: it is no call and no step, or there is none. */
+  /** The call or step of an entry of the journal. Undefined: there is no such entry, or it is neither. */
   async read(
     tenantId: string,
     taskId: string,

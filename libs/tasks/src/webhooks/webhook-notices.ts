@@ -16,7 +16,7 @@ export interface WebhookNotice {
   tenantId: string;
   /** The webhooks that have it. */
   notified: readonly string[];
-  /** Whether a webhook wants it. */
+  /** Whether a webhook subscribes to the notice. */
   isFor(webhook: NotifiedWebhook): boolean;
   /** Its request: the same at each try. */
   requestFor(webhookId: string): Pick<Delivery, 'id' | 'body' | 'taskId'>;

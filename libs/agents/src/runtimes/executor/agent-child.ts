@@ -110,7 +110,7 @@ export class AgentChild {
       const text = this.pipe(number) as Readable | undefined;
       text?.setEncoding('utf8').on('data', (said: string) => this.listener.onText(said));
     }
-    this.pipe(OUTPUT)?.on('data', (chunk: Buffer) => this.take(chunk));
+    this.pipe(OUTPUT)?.on('data', (chunk: Buffer) => this.onOutput(chunk));
     child.once('error', (error) => resolve(`could not be started: ${error.message}`));
     child.once('exit', (code, signal) => {
       this.kill();
@@ -129,7 +129,7 @@ export class AgentChild {
     return pipes?.[number] ?? undefined;
   }
 
-  private take(chunk: Buffer): void {
+  private onOutput(chunk: Buffer): void {
     // What it has written before its end is no longer known to be whole.
     if (this.isUnreadable) return;
     try {

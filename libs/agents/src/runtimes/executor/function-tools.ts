@@ -127,7 +127,12 @@ const resultFor = ({ turn, config }: ToolUse, content: unknown): ToolResult => (
   limit: config.functions.resultLimit,
 });
 
-/** Has the function called, or has it look. Rejects with an AgentError that it throws. */
+/**
+ * Calls the function in a process of its agent.
+ * @param verifies true: `verify` reads the outcome of an earlier call, and the function is not called
+ * @returns `never`: the call was not made; `unknown`: it was made, and its outcome is not known
+ * @throws AgentError that the function throws
+ */
 async function callFunction(
   { turn, config, pool, tool: { name }, input, call: { key, signal } }: ToolUse,
   verifies = false,

@@ -127,7 +127,7 @@ export type StepMessage = { id: number } & (
        * state of the context: a `StateRequest`.
        */
       request?: string;
-      /** For a call of a model: the process wants the text as it arrives. */
+      /** For a call of a model: the worker sends the text to the process as it arrives. */
       streams?: true;
       /** It can be undone. */
       compensates?: true;

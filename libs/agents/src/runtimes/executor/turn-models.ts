@@ -152,7 +152,7 @@ export class TurnModels {
     this.inFlight += 1;
     try {
       const asked = read(json);
-      return await this.answer(turn, asked, await this.ask(turn, asked, context));
+      return await this.answer(turn, asked, await this.callModel(turn, asked, context));
     } catch (error) {
       if (!isFailure(error) || context.signal.aborted) throw error;
       if (error instanceof CapReached) return { cap: error.question };
@@ -174,7 +174,7 @@ export class TurnModels {
     }
   }
 
-  private async ask(turn: Turn, asked: CheckedRequest, context: ModelCallContext): Promise<ModelStep> {
+  private async callModel(turn: Turn, asked: CheckedRequest, context: ModelCallContext): Promise<ModelStep> {
     const { signal, keep, spent, onPiece } = context;
     const { roomInBudget } = await import('../llm/model-steps.js');
     const config = configOf(asked);

@@ -5,7 +5,7 @@ import { turnSettings } from './executor-config.js';
 import type { TurnPorts } from './turn-stream.js';
 
 /**
- * The functions of the worker that a turn may call. Each call reads the secret again, so that a turn sees a rotated one. Its tenant
+ * The functions of the worker that a turn may call. Each call reads the secret again, so that a turn uses a rotated one. Its tenant
  * decides which agents may have it: it must list `agent:<slug>` among its origins.
  */
 export function portsOf({ agent: { slug, definition }, secrets, console }: Turn): TurnPorts {

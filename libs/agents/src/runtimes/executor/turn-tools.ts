@@ -66,7 +66,7 @@ export interface ToolCallPorts {
   signal: AbortSignal;
   /** The call is sent next. Without a result its outcome is unknown from then on. */
   onSend: () => Promise<void>;
-  /** It was not sent: the server wants a sign-in first. */
+  /** It was not sent, because the server requires a sign-in first. */
   onRefused: () => Promise<void>;
   /** Stores the state of the call at its server, and the settings of the server. */
   keepRemote: (stored: StoredRemoteCall) => Promise<void>;
@@ -213,10 +213,10 @@ export class TurnTools {
     const problem = await checks.input(name, tool.inputSchema, input);
     if (problem)
       return { questions: [question()], problem: `The changed input of "${name}" is not valid: ${problem}.` };
-    return this.make(turn, tool, input, step, { checks, servers, ports, question });
+    return this.makeCall(turn, tool, input, step, { checks, servers, ports, question });
   }
 
-  private async make(
+  private async makeCall(
     turn: Turn,
     tool: AgentTool,
     input: unknown,

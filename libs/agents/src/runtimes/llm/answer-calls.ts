@@ -39,7 +39,7 @@ export class AnswerCalls {
   private sent = 0;
   private assigned = 0;
 
-  take(part: AnswerPart): void {
+  addPart(part: AnswerPart): void {
     switch (part.type) {
       case 'tool-input-start':
         this.begun += 1;

@@ -83,7 +83,7 @@ export class Compaction {
     return Math.min(contextWindowOf(config), this.learned.get(config.model) ?? Infinity);
   }
 
-  /** A model has refused a request as too large: its context is smaller than Baton knows. */
+  /** A model has refused a request as too large: its context window is smaller than the configured one. */
   learn(config: LlmConfig, request: ModelRequest): void {
     this.learned.set(config.model, Math.max(LEAST_WINDOW, Math.floor(this.tokensOf(config, request) * 0.9)));
   }

@@ -50,7 +50,7 @@ export class Conversation {
     entries: RecordedEntry[],
   ) {
     this.approvals = new ApprovalHistory(turn.runId, this);
-    for (const entry of entries) this.take(entry);
+    for (const entry of entries) this.addEntry(entry);
   }
 
   static async open(turn: Turn): Promise<Conversation> {
@@ -67,7 +67,7 @@ export class Conversation {
     const clean = this.turn.secrets.redactor.value(entry);
     await this.turn.journal.append(clean, record);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;
-    this.take({ ...clean, runId: this.turn.runId, position });
+    this.addEntry({ ...clean, runId: this.turn.runId, position });
     return position;
   }
 
@@ -156,7 +156,7 @@ export class Conversation {
     return this.begun.has(callIdOf(call));
   }
 
-  /** Position of the newest entry that says that such a call was sent. Undefined: it was not. */
+  /** Position of the newest entry of such a sent call. Undefined: none was sent. */
   begunAt(callId: string): number | undefined {
     return this.begun.get(callId);
   }
@@ -204,7 +204,7 @@ export class Conversation {
   }
 
   /** Adds an entry to the indexes, so that lookups need no search. */
-  private take(entry: RecordedEntry): void {
+  private addEntry(entry: RecordedEntry): void {
     this.entries.push(entry);
     if (entry.kind === 'step') this.takeStep(entry);
     if (entry.kind === 'summary') this.newestSummary = entry;
@@ -224,7 +224,7 @@ export class Conversation {
       }
     }
     if (entry.kind === 'files-refused') this.refusals.push(entry.position);
-    this.approvals.take(entry);
+    this.approvals.addEntry(entry);
   }
 
   private takeStep(entry: ModelStep & RecordedEntry): void {

@@ -107,7 +107,7 @@ export class LlmRuntime implements AgentRuntime {
           const call = conversation.pendingCalls().find((pending) => callIdOf(pending) === callId);
           if (call && conversation.hasBegun(call)) return 'a call is repeated only with the same input';
           const tool = (await open()).tools.find(({ name }) => name === call?.toolName);
-          // The result of the call says that its tool is gone.
+          // The result of the call reports that its tool no longer exists.
           return tool && checks.input(tool.name, tool.inputSchema, input);
         });
         await this.goOnOverCap(turn, conversation, signal);

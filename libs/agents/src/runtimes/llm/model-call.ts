@@ -126,8 +126,8 @@ async function* relayAnswer<Piece>(
     const failure = group.find((part) => part.type === 'error' || part.type === 'abort');
     finish ??= group.find((part) => part.type === 'finish');
     for (const part of group) {
-      calls.take(part);
-      progress.recorded?.answer.take(part);
+      calls.addPart(part);
+      progress.recorded?.answer.addPart(part);
       if (part.type === 'tool-input-delta') progress.characters += part.delta.length;
     }
     if (group.some(isWord)) progress.firstWordMs ??= performance.now() - began;

@@ -68,7 +68,7 @@ const isTold = (error: unknown): boolean =>
     ? error.message !== ''
     : error instanceof Error && error.name.startsWith('AI_') && !APICallError.isInstance(error);
 
-/** The error that Baton knows among an error and its causes: the AI SDK wraps those of its fetch. */
+/** The first error of Baton among an error and its causes: the AI SDK wraps errors of its fetch. */
 export function causeOf(error: unknown): unknown {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth++) {
     if (KNOWN.some((known) => cause instanceof known)) return cause;

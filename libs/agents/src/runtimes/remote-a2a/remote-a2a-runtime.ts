@@ -17,7 +17,7 @@ import { timeoutSignal } from '@baton/outbound';
 /** Timeout of the cancel request to the remote agent. */
 const CANCEL_MS = 2_000;
 
-/** Time to wait for the signal of a cancel that the journal already knows. */
+/** How long to wait for the signal of a cancel that is in the journal, in ms. */
 const ABORT_MS = 1_000;
 
 /** State of a turn that its cleanup needs. */

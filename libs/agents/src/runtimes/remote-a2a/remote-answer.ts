@@ -80,7 +80,7 @@ function eventOf(text: string, response: Response): Response {
   return streamOf(`data: ${JSON.stringify(json)}\n\n`, response);
 }
 
-/** The SDK's client wants the media type in lower case. */
+/** The client of the SDK accepts the media type only in lower case. */
 const streamOf = (body: Response['body'] | string, { status }: Response): Response =>
   new Response(body, { status, headers: { 'content-type': EVENT_STREAM } });
 

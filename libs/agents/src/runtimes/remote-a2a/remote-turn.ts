@@ -49,7 +49,7 @@ export class RemoteTurn {
   private events = 0;
   /** The answer is about a task. Messages in it are progress then, and not the reply. */
   private isAboutTask = false;
-  /** Whether the journal says that this turn's message arrived. */
+  /** Whether the journal has an entry that the message of this turn arrived. */
   private noted = false;
   /** Entries that this attempt has written. */
   private notes = 0;
@@ -106,7 +106,7 @@ export class RemoteTurn {
     await this.connection.note();
     if (this.config.repeat === 'never') await this.memory.note({ ...this.ids(), sending: true });
     const backoff = new RemoteBackoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
-    // Some cards promise streams that there are not. The refusal says that the message was not taken.
+    // Some cards declare streams that the agent does not support. Its refusal shows that it has not accepted the message.
     let { streams } = this.connection;
     for (;;) {
       try {

@@ -39,7 +39,7 @@ class Channel {
 
   constructor(private readonly onMessage: (message: ToAgent) => void) {
     const socket = new Socket({ fd: IN, readable: true, writable: false });
-    socket.on('data', (chunk: Buffer) => this.take(chunk));
+    socket.on('data', (chunk: Buffer) => this.onInput(chunk));
     // The worker has ended.
     socket.on('close', endGroup);
   }
@@ -84,7 +84,7 @@ class Channel {
     try {
       const count = readSync(IN, this.bytes);
       if (count === 0) endGroup();
-      this.take(Buffer.from(this.bytes.subarray(0, count)));
+      this.onInput(Buffer.from(this.bytes.subarray(0, count)));
       return true;
     } catch (error) {
       if (!isBusy(error)) throw error;
@@ -92,7 +92,7 @@ class Channel {
     }
   }
 
-  private take(chunk: Buffer): void {
+  private onInput(chunk: Buffer): void {
     for (const text of this.frames.push(chunk)) {
       // oxlint-disable-next-line no-restricted-properties -- the worker wrote it
       this.onMessage(JSON.parse(text) as ToAgent);

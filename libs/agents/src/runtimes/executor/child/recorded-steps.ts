@@ -3,7 +3,7 @@ import { type RecordedStep, STEP_LIMITS, type StepKind } from '../step-protocol.
 /** A step of this attempt. */
 export interface HostedStep {
   record: RecordedStep;
-  /** The worker knows it. */
+  /** The worker has recorded it. */
   isKnown: boolean;
   /** It undoes another step: it continues when the code of the author has failed. */
   undoes: boolean;

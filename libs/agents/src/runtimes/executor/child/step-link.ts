@@ -101,7 +101,7 @@ export class StepLink {
     return reply;
   }
 
-  /** Resolves when the worker has stored it. Rejects with a StepError if the worker says that the step has failed. */
+  /** Resolves when the worker has stored it. Rejects with a StepError if the worker reports that the step has failed. */
   async stored(message: StepMessage): Promise<Stored> {
     this.stopping.signal.throwIfAborted();
     if (this.mismatch !== undefined) return this.stopped;

@@ -11,7 +11,7 @@ import { jsonOf } from './step-values.js';
 import type { FunctionToolCall } from './function-tool.js';
 import type { TenantSecrets, Verified } from './steps.js';
 
-/** Makes one call of a function in a turn: `callRequest` says what, and a message answers with JSON of the result. */
+/** Executes one function in a turn. The request comes from `callRequest`. A message returns the result as JSON. */
 export class ToolExecutor implements AgentExecutor {
   private readonly canceled = new AbortController();
 

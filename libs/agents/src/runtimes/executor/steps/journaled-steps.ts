@@ -161,7 +161,7 @@ export class JournaledSteps {
     return { error };
   }
 
-  /** Takes what an entry says into the steps. */
+  /** Updates the steps from an entry of the journal. */
   apply(entry: StepEntry): void {
     const step = this.steps[entry.id - 1];
     if (entry.event === 'posed') {

@@ -7,7 +7,7 @@ import type { RecordedStep } from '../step-protocol.js';
 import type { MadeCall, StoredRemoteCall } from '../turn-tools.js';
 import type { OutcomeAsked } from './step-entry.js';
 
-/** A step of the execution, with what only the worker knows of it. */
+/** A step of the execution, with the state that only the worker has. */
 export interface OpenStep extends RecordedStep {
   /** It can be undone. */
   compensates?: true;

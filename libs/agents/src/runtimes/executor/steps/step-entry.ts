@@ -78,7 +78,7 @@ export interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'
   /** The server of a tool asks: ids of its questions, and of those that ask for data. */
   questions?: string[];
   forms?: string[];
-  /** The server of a tool wants the caller to sign in. No message answers that. */
+  /** The server of a tool requires a sign-in of the caller. A message cannot answer that. */
   signIn?: true;
 }
 

@@ -27,16 +27,16 @@ describe('what persons have decided about a call', () => {
   });
 
   it('is the first decision: a later answer changes neither it nor the input', () => {
-    history.take(answered(2, { approved: false, reason: 'too much' }));
-    history.take(answered(4, { approved: true, input: { amount: 1 } }));
+    history.addEntry(answered(2, { approved: false, reason: 'too much' }));
+    history.addEntry(answered(4, { approved: true, input: { amount: 1 } }));
     expect(history.decisionOn(CALL)).toMatchObject({ approved: false, reason: 'too much' });
     expect(history.asDecided(CALL)).toBe(CALL);
   });
 
   it('is, once the call was sent, whether to repeat it: the newest decision since then', () => {
-    history.take(answered(2, { approved: true }));
+    history.addEntry(answered(2, { approved: true }));
     begunAt = 3;
-    history.take(answered(5, { approved: false }));
+    history.addEntry(answered(5, { approved: false }));
     expect(history.repetitionOf(CALL)).toMatchObject({ approved: false });
     expect(history.decisionOn(CALL)).toMatchObject({ approved: true });
     expect(history.lastDecisionOn(CALL)).toMatchObject({ approved: false });

@@ -9,7 +9,7 @@ interface RecordedCalls {
   steps(): readonly RecordedEntry[];
   callsOf(step: number): readonly RecordedCall[];
   pendingCalls(): readonly RecordedCall[];
-  /** Position of the newest entry that says that a call was sent. Undefined: it was not. */
+  /** Position of the newest entry of a sent call. Undefined: no call was sent. */
   begunAt(callId: string): number | undefined;
 }
 
@@ -28,7 +28,7 @@ export class ApprovalHistory {
   ) {}
 
   /** Adds an entry of the journal. Entries come in their order, after the calls that they are about. */
-  take(entry: RecordedEntry): void {
+  addEntry(entry: RecordedEntry): void {
     if (entry.kind === 'waiting') this.waiting.push(entry);
     if (entry.kind !== 'answered') return;
     this.answers.push(entry);

@@ -17,7 +17,7 @@ export class RecordedAnswer {
   left = 0;
   private room = MAX_SECTION_BYTES;
 
-  take(part: AnswerPart): void {
+  addPart(part: AnswerPart): void {
     switch (part.type) {
       case 'text-delta':
         this.text += this.fit(part.text);

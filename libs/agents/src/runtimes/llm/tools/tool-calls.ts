@@ -108,13 +108,13 @@ interface Callable {
   waits: boolean;
   /** It may have been carried out. */
   isUnknown: boolean;
-  /** The tool can tell, and no person has decided. */
+  /** The tool can verify the outcome, and no person has decided. */
   verifies?: boolean;
 }
 
 const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool' in one && one.waits;
 
-/** Whether the journal says that a call is sent next: something must be decided about its unknown outcome. */
+/** Whether the journal gets an entry before a call is sent. If the worker then dies, the outcome is unknown and must be decided. */
 const isNoted = (tool: AgentTool): boolean => tool.repeat !== 'again' || tool.verify !== undefined;
 
 /** Finds the tool of a call, or the result of a call that must not be made. */

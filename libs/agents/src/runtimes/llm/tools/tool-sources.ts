@@ -99,7 +99,7 @@ export interface ToolCallContext {
   kept?: RemoteCall | undefined;
   /** Stores the call. Resolves when it is durable. Unset: the call must end in this attempt. */
   keep?: (call: RemoteCall) => Promise<void>;
-  /** Tells the callers of the task how the call goes. */
+  /** Publishes the progress of the call to the callers of the task. */
   report?: (text: string) => void;
   /** The fault of a value that a person has entered, or undefined. */
   checkForm?: (schema: JsonSchema, value: unknown) => Promise<string | undefined>;

@@ -3,7 +3,7 @@ import type { RemoteMcpServer } from './mcp-config.js';
 import { isTransient, wasNotStarted } from './mcp-failure.js';
 import { ModernConnection } from './modern-connection.js';
 
-/** Cancels a task at a server. Never rejects. @returns false: it was not told, and may be later */
+/** Cancels a task at a server. Never rejects. @returns false: the server did not get the cancel, so it can be tried again */
 export async function cancelAtServer(
   config: RemoteMcpServer,
   ports: LinkPorts,

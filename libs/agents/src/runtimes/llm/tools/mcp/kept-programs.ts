@@ -10,7 +10,7 @@ export interface KeepableProgram {
   close(): Promise<void>;
 }
 
-/** Which program a turn wants. */
+/** The program that a turn needs. */
 export interface WantedProgram {
   tenantId: string;
   /** Everything that must be the same, also the tenant and the context. */

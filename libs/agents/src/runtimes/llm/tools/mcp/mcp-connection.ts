@@ -195,7 +195,7 @@ export class McpConnection implements ServerConnection {
       try {
         return await this.connectBy(other(), signal);
       } catch (otherError) {
-        // The server knows neither transport. Its first answer is more exact: the second one is mostly about the method GET.
+        // The server supports neither transport. Its first answer is more exact: the second one is mostly about the method GET.
         throw isUnknownTransport(otherError) ? error : otherError;
       }
     }

@@ -211,7 +211,7 @@ export function wasNotStarted(error: unknown): boolean {
   return codesOf(error).some((code) => NOT_SENT.has(code));
 }
 
-/** Whether the server refused a request because of its session. MCP says 404; many servers say 400. */
+/** Whether the server refused a request because of its session. MCP specifies 404; many servers send 400. */
 export const lostSession = (error: unknown): boolean =>
   error instanceof McpFailure &&
   error.details.hadSession === true &&

@@ -278,7 +278,7 @@ function outputOf(
   return { ...output, ...(uris.length > 0 && { links }) };
 }
 
-/** Throws if a server wants a sign-in. @param error of the call: other calls may lack scopes that it has */
+/** Throws if a server requires a sign-in. @param error of the call: other calls may lack scopes that it has */
 function assertSignedIn({ config, signedIn }: OpenServer, error: unknown): void {
   if (signedIn?.needed?.missing && !isSignIn(error)) return;
   if (signedIn?.needed?.isCallers) throw signedIn.needed;

@@ -55,7 +55,7 @@ const STANDARD_INTERVAL_MS = 1_000;
 
 export interface ModernCall extends ServerCall {
   mayWait: boolean;
-  /** Answers of a person, and the state that the server wants back. */
+  /** Answers of a person, and the state that goes back to the server. */
   more?: JsonObject;
 }
 

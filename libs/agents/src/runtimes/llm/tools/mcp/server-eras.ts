@@ -4,7 +4,7 @@ import type { ServerEra } from './server-connection.js';
 /** After this time Baton asks the server again, because it may have been replaced. */
 const KEPT_MS = 60 * 60 * 1000;
 
-/** The protocol era of each server, as far as this process knows it. */
+/** Cache of the protocol era of each server. */
 export class ServerEras {
   private readonly known = new LRUCache<string, ServerEra>({ max: 5_000, ttl: KEPT_MS });
 

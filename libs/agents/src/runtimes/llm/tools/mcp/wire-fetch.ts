@@ -62,7 +62,7 @@ export class WireFetch {
     sending.then(done, done);
   }
 
-  /** The answer to a GET: a stream of events, or a status that says that there is none. */
+  /** The answer to a GET: a stream of events, or a status for a server without one. */
   private async stream(response: Response, hadSession: boolean): Promise<Response> {
     if (response.ok && isEventStream(response.headers.get('content-type'))) {
       this.hasStream = true;
