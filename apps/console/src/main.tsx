@@ -20,7 +20,7 @@ setNonce(nonce);
 
 reloadWhenFilesAreGone();
 signWith(accessToken);
-// The sign-in page says why the session has ended.
+// The sign-in page shows why the session has ended.
 onRefusedToken(endSession);
 // A user who is signed out sees the sign-in page at once.
 // A new session leads on by itself: to load the page of the provider's answer again would use up its code twice.

@@ -30,7 +30,7 @@ export const oauthSettings = z
     clientId: z.string().min(1).max(1024).optional(),
     /** Name of the secret with its password. */
     clientSecret: z.string().regex(SECRET_NAME, 'is not the name of a secret').optional(),
-    /** For an exchange: the name of the server at the authorization server, where that wants one besides its URL. */
+    /** For an exchange: the name of the server at the authorization server, if it requires one besides the URL. */
     audience: z.string().min(1).max(1024).optional(),
   })
   .refine(({ clientId, clientSecret }) => clientSecret === undefined || clientId !== undefined, {

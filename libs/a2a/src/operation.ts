@@ -195,7 +195,7 @@ export type OperationCall<K extends OperationName = OperationName> = {
 }[K];
 export type StreamingCall = OperationCall<StreamingOperationName>;
 
-/** A call with what a wire version says besides the canonical request. */
+/** A call with the fields of a wire version that the canonical request does not have. */
 export type DecodedCall = OperationCall & {
   /** The id the caller has chosen for the task of this message; it is an alias, not the task's own id. */
   clientTaskId?: string;

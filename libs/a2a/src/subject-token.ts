@@ -5,7 +5,7 @@
 export class SubjectToken {
   readonly #value: string;
 
-  /** @param issuer the issuer that has made it, as its claim `iss` says */
+  /** @param issuer its claim `iss`: the issuer that has made it */
   constructor(
     readonly issuer: string,
     value: string,

@@ -49,7 +49,7 @@ export const stateNamed = (name: string): TaskState | undefined => STATES.get(na
 export const historyTail = (history: readonly Message[], historyLength: number | undefined): Message[] =>
   historyLength === undefined ? [...history] : history.slice(Math.max(0, history.length - historyLength));
 
-/** The key of a task's metadata under which an answer says what it leaves out. It is never stored. */
+/** The key of a task's metadata under which an answer lists what it leaves out. It is never stored. */
 export const TRUNCATED = 'baton.truncated';
 
 /** What an answer leaves out of a task, because it would be larger than one answer may be. */

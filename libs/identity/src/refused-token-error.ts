@@ -10,7 +10,7 @@ const REASONS: Record<RefusedToken, string> = {
   untrusted: 'the issuer of the token is no longer trusted',
 };
 
-/** `unauthenticated`, for a token that was valid once. The holder is for the audit log: the caller is not told. */
+/** `unauthenticated`, for a token that was valid once. The holder is for the audit log. The answer to the caller does not have it. */
 export class RefusedTokenError extends ProtocolError {
   constructor(
     reason: RefusedToken,

@@ -27,14 +27,14 @@ export const MAX_TOKEN_AGENTS = 100;
 /** More than an installation answers: it stands for no limit. */
 export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
 
-/** Maximum number of unknown hashes that a process remembers. */
+/** Maximum number of unknown hashes that a process caches. */
 const MAX_UNKNOWN = 10_000;
-/** How long a process remembers an unknown hash. A repeated invalid token costs one read a minute. */
+/** How long a process caches an unknown hash, in ms. A repeated invalid token costs one read a minute. */
 const UNKNOWN_MS = 60_000;
 
-/** How often a process stores the use of one token. */
+/** Minimum time between two writes of the last use of one token, in ms. */
 const EACH_USE_MS = 60_000;
-/** How long uses of several tokens are collected for one statement. */
+/** How long uses of several tokens are collected for one statement, in ms. */
 const COLLECT_USES_MS = 1_000;
 /** With more tokens in use, some uses are stored more often. */
 const MAX_USED_TOKENS = 10_000;
@@ -46,7 +46,7 @@ export interface Caller {
   readonly scopes: readonly Scope[];
   /** When its token expires; its open calls end then. Unset: never. */
   readonly expiresAt?: Date | undefined;
-  /** By which `TokenService.refused` knows the token, to end its open calls. Unset: it cannot be revoked. */
+  /** Identifies the token in `TokenService.refused`, which ends its open calls. Unset: it cannot be revoked. */
   readonly credential?: string;
   /** Who issued its token, if not Baton: its open calls end when the issuer is no longer trusted. */
   readonly issuer?: { readonly url: string; readonly id: string };

@@ -9,7 +9,7 @@ import { SecretOnce } from './form-button';
 const DANGER = 'light-dark(var(--mantine-color-red-9), var(--mantine-color-red-4))';
 
 /**
- * A button for what should not happen by accident. It asks first, says what will happen, and shows what went wrong.
+ * A button for what should not happen by accident. It asks for confirmation, explains the effect, and shows an error.
  * @param act resolves with a text if it has made a secret, which is shown once
  */
 export function ConfirmButton({

@@ -23,9 +23,9 @@ const MAX_TEXT = 200_000;
 const SHOWN_TEXT = 100_000;
 const NUMBER = new Intl.NumberFormat();
 
-/** Characters that are looked at to tell Markdown from text. */
+/** Maximum characters that are searched for Markdown. */
 const MAX_LOOK = 20_000;
-/** Models write Markdown, whatever the format of their answer says: a heading, code, a table, bold text, a link, or a list. */
+/** Models write Markdown, also in answers with the media type of plain text: a heading, code, a table, bold text, a link, or a list. */
 const LOOKS_LIKE_MARKDOWN =
   /^#{1,6} \S|^```|^\|.{1,500}\|\s*$|\*\*\S[^*\n]{0,200}\*\*|\]\(https?:|^(?:[-*]|\d{1,3}\.) .{1,500}\n(?:[-*]|\d{1,3}\.) /m;
 

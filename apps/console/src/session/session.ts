@@ -41,7 +41,7 @@ export function beginSession(session: Session): void {
   change({ session, reason: undefined });
 }
 
-/** Ends the session. @param reason what the sign-in page says; unset = the person has signed out */
+/** Ends the session. @param reason shown on the sign-in page. Unset: the user has signed out */
 export function endSession(reason?: string): void {
   if (!state.session) return;
   const { kind } = state.session;

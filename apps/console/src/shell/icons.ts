@@ -1,4 +1,4 @@
-/** Icons of the navigation: lines of an SVG of 24 × 24. Each has a word beside it, which tells its meaning. */
+/** Icons of the navigation: lines of an SVG of 24 × 24. Each has a word with its meaning beside it. */
 export const ICONS = {
   home: 'M4 11.5 12 4l8 7.5V20h-5v-5.5H9V20H4z',
   agent:

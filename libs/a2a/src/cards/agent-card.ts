@@ -156,7 +156,7 @@ function withRequiredLists(card: AgentCard): JsonObject {
 
 /**
  * The one member that both generations have under the same name in different shapes. The shapes do not
- * collide inside a scheme, so each scheme carries both. Only what 1.0 knows is covered by a signature.
+ * collide inside a scheme, so each scheme carries both. A signature covers only members of 1.0.
  *
  * Both name the HTTP scheme in the same letters: Python's SDK takes the old shape over the new one where it finds both, and
  * verifies the signature with that.

@@ -76,7 +76,7 @@ export const BARE_FRAMES: Framing = { enveloped: false, errorEvent: 'error' };
 
 /**
  * One version of the protocol (A2A 0.1, 0.3, 1.0) as one profile speaks it: pure functions between the version's
- * JSON and the canonical model. A codec knows nothing of HTTP, tenants or storage.
+ * JSON and the canonical model. A codec does not depend on HTTP, tenants or storage.
  */
 export interface Codec {
   /** `major.minor` of the protocol version. */
@@ -129,7 +129,7 @@ export const withoutMethods = ({ operations }: WireVersion): WireOperations =>
     Object.entries(operations).map(([name, operation]) => [name, { ...operation, methods: {} }]),
   ) as unknown as WireOperations;
 
-/** How a profile says things its own way: on the canonical model, so that it holds in every version alike. */
+/** How a profile changes answers. It works on the canonical model, so that it is the same in every version. */
 export interface Shape {
   task(task: Task, context: AnswerContext): Task;
   /** What each item of a stream becomes: none, one or several items. */

@@ -11,7 +11,7 @@ export interface MessageGrammar {
   parse: (value: unknown) => Role;
   /** What the list of parts may be called; unset = `parts`. */
   partsNames?: readonly string[];
-  /** Turns a part of the version's own form into one that `readPart` knows. */
+  /** Converts a part from the form of the version to the form that `readPart` reads. */
   unwrapPart?: (part: unknown) => unknown;
 }
 

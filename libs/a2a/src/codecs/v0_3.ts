@@ -339,7 +339,7 @@ function encodeArtifact({
   };
 }
 
-/** A data part that says null is stored without content; 0.3 says it as a wrapped null. */
+/** A data part with null is stored without content. 0.3 encodes it as a wrapped null. */
 function encodePart({ content, metadata, filename, mediaType }: Part): JsonObject {
   switch (content?.$case) {
     case 'text':

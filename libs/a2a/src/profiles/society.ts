@@ -81,7 +81,7 @@ const writeArtifact = ({ name, parts }: Artifact) => ({ ...(name && { name }), p
 const writeParts = (parts: Task['artifacts'][number]['parts']) =>
   joinTexts(parts.map(asText)).map((part) => ({ type: 'text', text: textOf([part]) }));
 
-/** Society knows no other parts: data as JSON, a file by its address or name. */
+/** Society supports only text: data is shown as JSON, a file as its address or name. */
 function asText({ content, filename, mediaType }: Part): Part {
   switch (content?.$case) {
     case 'text':

@@ -63,7 +63,7 @@ export class ArchiveWriter {
         error ? reject(error) : resolve(),
       );
     });
-    // The error of the output has the reason; the archive's error only says that it was destroyed.
+    // The error of the output has the reason; the archive's error only reports that it was destroyed.
     await Promise.race([taken, this.written]).catch(async (error: unknown) => {
       await this.written;
       throw error;

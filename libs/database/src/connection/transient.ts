@@ -34,7 +34,7 @@ const CONNECTION_MESSAGE =
 const CERTIFICATE_CODE =
   /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_|UNABLE_TO_(GET_ISSUER|VERIFY))/;
 
-/** As Postgres says it, whatever the code. */
+/** The message of Postgres for a full disk. It counts with any code of the error. */
 const DISK_FULL_MESSAGE = /No space left on device|disk full/i;
 
 /**

@@ -31,7 +31,7 @@ export const quotaCte = ({
 )`;
 
 /**
- * CTE `placed`: says the same of a group of new runs of a tenant, as if they came one after the other. It has the rows of
+ * CTE `placed`: decides the same for a group of new runs of a tenant, as if they came one after the other. It has the rows of
  * `from` with `dispatched`, `may_use_reserved` and `refused`. Rows of `from` that are `is_known` begin no run: they take no slot, and are not
  * refused.
  * @param from a CTE with `position`, `is_known`, `reserve_up_to` and `max_in_flight` (NULL = any number may be in flight)

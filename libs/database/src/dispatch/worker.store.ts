@@ -171,7 +171,7 @@ SELECT id, host, pid, concurrency, started_at AS "startedAt", seen_at AS "seenAt
 FROM workers w ORDER BY started_at, id`,
 };
 
-/** A worker as Postgres knows it. */
+/** A row of `workers`. */
 export interface KnownWorker extends Omit<WorkerProcess, 'version' | 'memoryBytes'> {
   /** Release of Baton. Null: an earlier release does not report it. */
   version: string | null;

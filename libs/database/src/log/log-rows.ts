@@ -82,11 +82,11 @@ export function logRows(
   });
 }
 
-/** Whether message 1 can stand for the first event of a task: it says nothing else. */
+/** Whether message 1 can replace the first event of a task: the event has nothing else. */
 export const isSaidByMessage = (event: string, ids: TaskIds, message: string, acceptedAt: Date): boolean =>
   event === firstEvent(ids, message, acceptedAt);
 
-/** The first event of a task that says nothing but its message, as `serializePayload` writes it. @param message JSON */
+/** The first event of a task that has nothing but its message, as `serializePayload` writes it. @param message JSON */
 function firstEvent({ taskId, contextId }: TaskIds, message: string, acceptedAt: Date): string {
   const ids = `"id":${JSON.stringify(taskId)},"contextId":${JSON.stringify(contextId)}`;
   const status = `{"state":"TASK_STATE_SUBMITTED","timestamp":"${acceptedAt.toISOString()}"}`;

@@ -50,7 +50,7 @@ WHERE s.sequence > $3 ORDER BY 1 LIMIT $4`,
 
 /**
  * $1 tenant $2 task $3 after $4 limit $5 bytes. Row by row, since how large one is shows only when it is read
- * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $4 or $5.
+ * (Postgres stores only its compressed size): the page ends with the one that reaches $4 or $5.
  */
 const READ_PAGE: Statement = {
   name: 'task-read-page',

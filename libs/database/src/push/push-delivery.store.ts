@@ -67,7 +67,7 @@ export interface PushFailure {
   retryMs: number;
   /** How long a config may fail before it is given up. */
   giveUpHours: number;
-  /** The receiver wants no more. */
+  /** The receiver has answered that it refuses all further deliveries. */
   isGone: boolean;
 }
 
@@ -99,7 +99,7 @@ const LOCK_CLAIMS: Statement = {
 };
 
 const inMs = (milliseconds: string): string => `${NOW} + ${milliseconds} * interval '1 millisecond'`;
-/** Turns whose trace a claim knows. */
+/** Maximum number of turns whose trace a claim returns. */
 const MAX_TRACES = 20;
 /** The oldest due configs of a tenant among which a claim looks before it goes from host to host. */
 const OLDEST = 32;

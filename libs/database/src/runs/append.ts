@@ -20,7 +20,7 @@ const MAX_METADATA_CHARS = 4 * 1024 * 1024;
 
 /** Events to append, as they are stored. */
 interface NewBatch extends RunKey {
-  /** Sequence of the last event that the writer knows. */
+  /** Sequence of the last event that the writer has appended or read. */
   head: number;
   /** How many events it has. */
   count: number;

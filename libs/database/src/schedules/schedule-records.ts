@@ -39,7 +39,7 @@ export interface ScheduleSpec extends ScheduleTimes {
   paused: boolean;
 }
 
-/** `started`: a task was created. `refused`: it was not, and `reason` says why. */
+/** `started`: a task was created. `refused`: it was not, for `reason`. */
 export type FiringOutcome = 'started' | 'skipped' | 'missed' | 'refused';
 
 /** The outcome of a time of a schedule. */

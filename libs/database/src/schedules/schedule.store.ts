@@ -138,7 +138,7 @@ export class ScheduleStore {
     return rows.map(dueOf);
   }
 
-  /** Take the schedule if it is due, now or at the time that the queue says it is. */
+  /** Takes the schedule if it is due, now or at the time in the job of the queue. */
   async takeOne(
     { tenantId, id }: Pick<Schedule, 'tenantId' | 'id'>,
     dueAt: Date,

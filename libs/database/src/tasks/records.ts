@@ -54,7 +54,7 @@ export interface SearchHit {
   text?: string;
 }
 
-/** A task with what the platform knows beyond the protocol. */
+/** A task with the data of the platform that the protocol does not have. */
 export interface StoredTask extends TaskSnapshot {
   agentId: string;
   /** Key of the principal that has made it; null = made by an earlier release. */
@@ -89,7 +89,7 @@ export interface NewTask {
   details?: RequestDetails | undefined;
   extensions: readonly string[];
   traceparent?: string;
-  /** The id under which the caller knows the task. */
+  /** The id that the caller has chosen for the task. */
   alias?: NewAlias;
   key?: MessageKey;
   /** Unset: the run is enqueued, unless other runs of the tenant wait. */
@@ -130,7 +130,7 @@ export interface RunQuota {
 export interface MessageKey {
   /** SHA-256. */
   hash: Buffer;
-  /** By what an earlier release knows the message; unset = it is not looked for. */
+  /** The key of the message in an earlier release. Unset: it is not looked for. */
   earlierHash?: Buffer;
   /** SHA-256 of the content, if the key does not depend on it. */
   content: Buffer | null;

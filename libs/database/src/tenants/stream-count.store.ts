@@ -12,7 +12,7 @@ export interface StreamClaim {
   processId: string;
   /** Streams it has open. */
   held: number;
-  /** Streams it wants to open besides. */
+  /** Number of further streams that it requests. */
   wanted: number;
   /** Streams that the tenant may have open, over all processes. */
   max: number;

@@ -10,7 +10,7 @@ export interface SpendingCharge {
   tenantId: string;
   runId: string;
   taskId: string;
-  /** `task`: its price. `reported`: what its agent says that it has cost so far. */
+  /** `task`: its price. `reported`: the cost so far that its agent reports. */
   kind: 'task' | 'reported';
   /** The charge of the whole task, so far. Earlier charges are a part of it. */
   micros: number;

@@ -179,7 +179,7 @@ export class TokenUsageStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * Reserve tokens for a call, and money if it says `micros`.
+   * Reserves tokens for a call, and money if `micros` is set.
    * @returns undefined: it is reserved; else why nothing is reserved for the run
    */
   async reserve(call: TokenReservation): Promise<RefusedReservation | undefined> {

@@ -44,7 +44,7 @@ const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/jwt', 
 const TOLERANCE_SECONDS = 30;
 /** Issuers whose keys are kept: some kilobytes each. */
 const MAX_ISSUERS = 1_000;
-/** Maximum number of users that a process remembers as noted. */
+/** Maximum number of users that a process keeps as noted. */
 const MAX_USERS = 50_000;
 /** The largest number of seconds that is a time. */
 const MAX_TIME = 8.64e12;

@@ -318,7 +318,7 @@ export class AuthorizationServer {
     return tokensOf(tokens);
   }
 
-  /** Tells the authorization server that a token is no longer used (RFC 7009). Never rejects. */
+  /** Revokes a token at the authorization server (RFC 7009). Never rejects. */
   async revoke(
     { revocationEndpoint, authMethods }: OAuthTerms,
     client: OAuthClientId,

@@ -99,7 +99,7 @@ export class OAuthConnections {
       const isDue = connection.refreshAt !== null && connection.refreshAt.getTime() <= clock.now();
       if (!isRefused && !isDue) return access;
       if (refresh === undefined) {
-        // The time says only when it should be refreshed.
+        // After that time a token should be refreshed. The server may still accept it.
         if (!isRefused) return access;
         await this.store.end(
           connection,
@@ -113,7 +113,7 @@ export class OAuthConnections {
   }
 
   /**
-   * The server wants more scopes for a request than a token has.
+   * The server requires more scopes for a request than a token has.
    * @returns another token that is there by now, or all scopes to ask for: those that the sign-in has and has asked for, and these.
    * Undefined: it has asked for these already, or they are too many
    */

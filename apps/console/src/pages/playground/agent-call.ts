@@ -134,7 +134,7 @@ export class AgentCall {
     return this.client;
   }
 
-  /** Sends a request of the SDK, and tells what went out and what comes back. */
+  /** Sends a request of the SDK, and reports the request and its answer. */
   private readonly fetchAgent: typeof fetch = async (input, init) => {
     const startedAt = performance.now();
     const url = ownUrl(input);

@@ -130,7 +130,7 @@ class Follower {
 
   /** Reads the events after the last one, until the server ends the stream or the browser is offline. */
   private async stream(): Promise<void> {
-    // A stream that is open tells nothing when the network goes: it only stays silent.
+    // An open stream reports no error when the network fails: it only stays silent.
     const offline = new AbortController();
     const end = (): void => offline.abort();
     window.addEventListener('offline', end);
@@ -199,7 +199,7 @@ class Follower {
         if (!more) await new Promise((resolve) => setTimeout(resolve, TIMES_PAUSE_MS));
       }
     } catch {
-      // The log itself tells of connections that are gone.
+      // The log itself reports lost connections.
     } finally {
       this.isTiming = false;
     }

@@ -37,7 +37,7 @@ export function ToolQuestion({ question, ...props }: ApprovalCallProps & { quest
   );
 }
 
-/** A person opens the address, and says so. Baton never opens it. */
+/** A person opens the address and confirms it. Baton never opens it. */
 function AddressQuestion({ url, ...props }: ApprovalCallProps & { url: string }) {
   const { approval, isPending, mayDecide, onDecide } = props;
   const address = webAddress(url);

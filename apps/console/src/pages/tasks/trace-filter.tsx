@@ -9,7 +9,7 @@ const TYPING_MS = 150;
 const COUNT = new Intl.NumberFormat();
 
 /**
- * Chooses spans of a trace, and says how many there are.
+ * Chooses spans of a trace, and shows their number.
  * @param hits how many spans match. Unset: nothing is filtered
  */
 export function TraceFilterBar({

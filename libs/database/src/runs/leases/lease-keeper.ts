@@ -94,7 +94,7 @@ export class LeaseKeeper {
     await pause.catch(() => undefined);
     if (this.stop.signal.aborted) return;
     this.thread = this.startThread();
-    // The new thread does not know that the old one had failed. If Postgres is still away, its first beat says so.
+    // The new thread begins without the failure of the old one. If Postgres is still away, its first beat reports it.
     this.publish({ type: 'back' });
   }
 

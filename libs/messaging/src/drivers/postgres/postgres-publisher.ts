@@ -2,11 +2,11 @@ import { PostgresPool, untilStatementEnded } from '@baton/postgres';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type QuietLog } from '../../quiet-log.js';
 
-/** Maximum that waits for a slow server. More is dropped. */
+/** Maximum characters of signals that wait for a slow server. Further signals are dropped. */
 const WAITING_CHARS = 4 * 1024 * 1024;
-/** Signals of one statement. */
+/** Maximum number of signals of one statement. */
 const BATCH = 500;
-/** Between two tries to tell that signals were dropped. */
+/** Pause between two tries to publish that signals were dropped, in ms. */
 const TELL_MS = 500;
 
 interface Notification {
@@ -26,7 +26,7 @@ export class PostgresPublisher {
   private waiting: QueuedNotification[] = [];
   private chars = 0;
   private sending = false;
-  /** Notifications were dropped, and no listener was told yet. */
+  /** Notifications were dropped, and no listener has got the notice yet. */
   private hasDropped = false;
 
   constructor(

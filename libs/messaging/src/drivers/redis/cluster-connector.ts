@@ -29,7 +29,7 @@ export function clusterConnector(
 ): ConnectorConstructor {
   let known: readonly RedisHost[] = hosts;
 
-  /** Asks one node after another. Rejects if none knows a primary. */
+  /** Asks one node after another. Rejects if none returns a primary. */
   async function findPrimary(): Promise<RedisHost> {
     let failure = 'it has no primary for the slot of Baton';
     for (const node of known) {
@@ -55,7 +55,7 @@ export function clusterConnector(
           client.cluster('KEYSLOT', key),
           client.cluster('SLOTS') as Promise<unknown> as Promise<SlotRange[]>,
         ]);
-        // A node that is cut off from the others knows an old state.
+        // A node that is cut off from the others has an old state.
         if (!info.includes('cluster_state:ok')) throw new Error('the Cluster is down');
         const found = ranges.flatMap(([first, last, ...nodes]) =>
           nodes.map(([host, port], i) => ({

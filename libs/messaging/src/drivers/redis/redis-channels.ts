@@ -154,7 +154,7 @@ export class RedisChannels {
     this.inForce.clear();
   }
 
-  /** A new connection knows no channels. */
+  /** A new connection has no subscriptions. */
   private async restore(): Promise<void> {
     const channels = this.listeners.channels();
     for (let from = 0; from < channels.length; from += BATCH) {

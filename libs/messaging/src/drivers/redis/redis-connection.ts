@@ -14,7 +14,7 @@ export const PING_MS = 2_000;
 const reconnectDelay = (tries: number): number => Math.min(50 * 2 ** Math.min(tries, 5), 1_000);
 
 /**
- * Options of a consumer's connections: BullMQ wants them to wait for the server without end.
+ * Options of a consumer's connections: BullMQ requires them to wait for the server without end.
  * @param readMs how long a read of an empty queue lasts; the connection is silent for so long
  */
 export function consumerOptions({ options }: RedisServer, readMs: number): ConnectionOptions {
@@ -155,7 +155,7 @@ export class RedisConnection {
 
   private noteError(error: unknown): void {
     this.lastError = error;
-    // An operator must act. `markLost` knows only that the connection is gone.
+    // An operator must act. `markLost` reports only that the connection is gone.
     if (isCertificateRefused(error)) {
       this.log.warn(`Redis is not available (${this.purpose})`, redisReasonOf(error));
     }

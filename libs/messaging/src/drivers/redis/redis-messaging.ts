@@ -58,7 +58,7 @@ export class RedisMessaging extends Messaging {
   private readonly prefix: string;
   private readonly missed: MissedSignalsListeners;
   private underWay = 0;
-  /** Signals of this process were dropped, and no listener was told yet. */
+  /** Signals of this process were dropped, and no listener has got the notice yet. */
   private hasDropped = false;
 
   /**
