@@ -193,6 +193,9 @@ it('reads the same, however its events are stored', async () => {
 
 it('a page ends with the row that reaches its limit', async () => {
   const run = await writtenTask();
+  // Message 1 stands for event 1: it takes no room of a page after it.
+  const second = await stores.tasks.readPage(run, 1, { limit: 1, bytes: 1e6 });
+  expect([second.events.map(({ sequence }) => sequence), second.more]).toEqual([[2], true]);
   const whole = await asEarlierReleases(run);
   const rows = whole.slice(2, 8).map(({ json }) => json);
   await rewrite(run, [

@@ -27,8 +27,10 @@ const push = (id: string, more: Partial<NewPushConfig> = {}, max: number | null 
 
 const sealed = (keyId: string) => ({ keyId, nonce: Buffer.from('n'), ciphertext: Buffer.from('secret') });
 
-async function task(): Promise<{ tenantId: string; taskId: string; runId: string; attempt: number }> {
-  return startTask(stores, { ...newTask(), owner: OWNER.key });
+async function task(
+  tenantId?: string,
+): Promise<{ tenantId: string; taskId: string; runId: string; attempt: number }> {
+  return startTask(stores, { ...newTask(tenantId === undefined ? {} : { tenantId }), owner: OWNER.key });
 }
 
 const rows = (taskId: string): Promise<object[]> =>
@@ -112,6 +114,25 @@ it('a deleted one is gone, and deleting it again changes nothing', async () => {
   expect(await countOf(taskId)).toBe(1);
   expect(await configs.delete({ tenantId: randomUUID(), taskId, id: 'b' }, OWNER)).toBe(false);
   expect(await rows(taskId)).toMatchObject([{ id: 'b' }]);
+});
+
+it('one of another task with the same id is another config', async () => {
+  const run = await task();
+  const { tenantId, taskId } = run;
+  const other = await task(tenantId);
+  await configs.put(run, push('a'), OWNER);
+  await configs.put(other, push('a', { url: 'https://example.org/' }), OWNER);
+  const find = (id: string) => configs.find({ tenantId, taskId: id, id: 'a' });
+  expect([(await find(taskId))?.url, (await find(other.taskId))?.url]).toEqual([
+    'https://example.com/a',
+    'https://example.org/',
+  ]);
+  await configs.delete({ tenantId, taskId, id: 'a' }, OWNER);
+  expect([await rows(taskId), await countOf(taskId)]).toEqual([[], 0]);
+  expect([await rows(other.taskId), await countOf(other.taskId)]).toMatchObject([
+    [{ id: 'a', state: 'active' }],
+    1,
+  ]);
 });
 
 it('one that a worker delivers to is deleted when its request has ended: nothing follows', async () => {

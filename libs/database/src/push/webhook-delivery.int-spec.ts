@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import type { Actor } from '../audit/audit-records.js';
+import { newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import { WebhookDeliveryStore } from './webhook-delivery.store.js';
+
+let stores: Stores;
+let deliveries: WebhookDeliveryStore;
+
+beforeAll(async () => {
+  stores = await openStores();
+  deliveries = new WebhookDeliveryStore(stores.database);
+});
+afterAll(() => stores.close());
+
+const BY: Actor = { kind: 'token', key: 'token:owner' };
+
+interface Config {
+  state: string;
+  leaseUntil?: string;
+}
+
+/** A task whose events the webhook has, but for the last. */
+async function delivered(tenantId: string, webhookId: string, { state, leaseUntil }: Config) {
+  const { taskId } = await startTask(stores, newTask({ tenantId }));
+  await sql(
+    stores,
+    `INSERT INTO push_configs (tenant_id, task_id, id, webhook_id, url, protocol, state, delivered_sequence, head_sequence,
+       failures, failing_since, lease_until)
+     VALUES ('${tenantId}', '${taskId}', 'w', '${webhookId}', 'https://w.example', 'webhook', '${state}', 1, 2,
+       3, now(), ${leaseUntil ?? 'NULL'})`,
+  );
+  return taskId;
+}
+
+const rowOf = async (taskId: string): Promise<unknown> =>
+  (
+    await sql(
+      stores,
+      `SELECT state, failures, due_at IS NOT NULL AS is_due FROM push_configs WHERE task_id = '${taskId}'`,
+    )
+  )[0];
+
+it('a webhook gets a task again, unless a request is under way or the webhook was deleted', async () => {
+  const [tenantId, webhookId] = [randomUUID(), randomUUID()];
+  const add = (config: Config) => delivered(tenantId, webhookId, config);
+  const dead = await add({ state: 'dead' });
+  const leased = await add({ state: 'active', leaseUntil: `now() + interval '1 hour'` });
+  const removed = await add({ state: 'removed' });
+  const elsewhere = await delivered(tenantId, randomUUID(), { state: 'dead' });
+
+  const redeliver = (taskId: string) => deliveries.redeliver(tenantId, webhookId, taskId, BY);
+  expect(await redeliver(dead)).toBe(true);
+  expect(await rowOf(dead)).toEqual({ state: 'active', failures: 0, is_due: true });
+  for (const [taskId, state] of [
+    [leased, 'active'],
+    [removed, 'removed'],
+    [elsewhere, 'dead'],
+  ] as const) {
+    expect(await redeliver(taskId)).toBe(false);
+    expect(await rowOf(taskId)).toEqual({ state, failures: 3, is_due: false });
+  }
+});
+
+it('the list has the tasks of the webhook, the newest first, without deleted configs', async () => {
+  const [tenantId, webhookId] = [randomUUID(), randomUUID()];
+  const add = (state: string, webhook = webhookId) => delivered(tenantId, webhook, { state });
+  const kept = [await add('active'), await add('dead'), await add('ended')].toSorted().toReversed();
+  await add('removed');
+  await add('active', randomUUID());
+  const list = async (page: { after?: string; task?: string } = {}, limit = 10) =>
+    (await deliveries.list(tenantId, webhookId, { after: undefined, task: undefined, ...page, limit })).map(
+      ({ taskId }) => taskId,
+    );
+  expect(await list()).toEqual(kept);
+  expect(await list({}, 2)).toEqual(kept.slice(0, 2));
+  expect(await list({ after: kept[0]! })).toEqual(kept.slice(1));
+  expect(await list({ task: kept[1]! })).toEqual([kept[1]]);
+});
