@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { openStores, sql, type Stores } from '../stores.fixture.js';
 import { CLAIM, PushDeliveryStore } from './push-delivery.store.js';
 
@@ -100,6 +101,20 @@ it('a tenant goes to its next host when the oldest are more than their host may 
     'few.example',
     ...Array<string>(8).fill('many.example'),
   ]);
+});
+
+it('a config that another transaction has locked is left alone', async () => {
+  const tenantId = await add({ count: 1, host: 'locked.example', inSeconds: -120 });
+  await add({ count: 1, host: 'free.example' });
+  await stores.database.inTenant(tenantId, async (transaction) => {
+    await transaction.query({ text: 'SELECT FROM push_configs FOR NO KEY UPDATE' }, []);
+    let claimed: string[] | undefined;
+    void claim().then((hosts) => (claimed = hosts));
+    const waits = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    while (claimed === undefined && (await sql(stores, waits)).length === 0) await setImmediate();
+    expect(claimed).toEqual(['free.example']);
+  });
+  expect(await claim()).toEqual(['locked.example']);
 });
 
 it('the oldest are first, whatever their host', async () => {

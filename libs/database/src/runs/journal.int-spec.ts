@@ -132,6 +132,26 @@ describe('the journal of a task', () => {
     expect(next).toMatchObject({ startSequence: 1, baseSequence: 3 });
   });
 
+  it('is found for the tasks that have one', async () => {
+    const run = await startTask(stores);
+    const { taskId: none } = await startTask(stores, newTask({ tenantId: run.tenantId }));
+    await journal.append(run, 1, 'first');
+    const found = (tenantId: string) => journal.tasksWithJournal(tenantId, [none, run.taskId]);
+    expect([...(await found(run.tenantId))]).toEqual([run.taskId]);
+    expect([...(await found(randomUUID()))]).toEqual([]);
+  });
+
+  it('is written by a worker while its own run has one with a lease', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const other = newTask({ tenantId });
+    await stores.tasks.create(other);
+    const isLive = () => Promise.all([taskId, other.task.id].map((id) => journal.hasLiveRun(tenantId, id)));
+    expect(await isLive()).toEqual([true, false]);
+    await sql(stores, `UPDATE runs SET lease_expires_at = now() WHERE id = '${run.runId}'`);
+    expect(await isLive()).toEqual([false, false]);
+  });
+
   it('belongs to one tenant', async () => {
     const run = await startTask(stores);
     await journal.append(run, 1, 'mine');

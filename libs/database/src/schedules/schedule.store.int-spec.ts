@@ -1,5 +1,6 @@
 import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ScheduleStore } from './schedule.store.js';
 import type { Schedule, ScheduleSpec } from './schedule-records.js';
 import { newTask, openStores, type Stores, sql, textMessage } from '../stores.fixture.js';
@@ -197,6 +198,36 @@ describe('a schedule that is due', () => {
     const last = { dueAt, outcome: 'started' };
     const settled = { pendingAt: null, fired: 1, passed, nextAt, last, lastTaskId: taskId };
     expect(await read(made)).toMatchObject({ ...settled, paused: false, pausedReason: null });
+  });
+
+  it('changes no other of its tenant', async () => {
+    const [made, other] = [await make(ago(10)), await make(ago(20), { name: 'other' })];
+    const passed = { skipped: 0, missed: 0, refused: 0 };
+    await schedules.takeOne(made, new Date(), 60_000);
+    const taken = await read(made);
+    const version = (await schedules.begin(taken))!;
+    const result = { ...started(ago(10)), taskId: randomUUID(), nextAt: ago(5), passed, pauseReason: null };
+    expect(await schedules.finish({ ...taken, version }, result)).toBe(true);
+    await schedules.wait(await read(made), 60_000);
+    await schedules.note(made, started(ago(0)), randomUUID(), PLATFORM_ACTOR);
+    await schedules.pause(await read(made), 'no such time zone');
+    expect(await read(made)).toMatchObject({ fired: 1, paused: true, passed: { refused: 1 } });
+    expect(await read(other)).toEqual(other);
+  });
+
+  it('is left alone while another transaction has it', async () => {
+    const made = await make(ago(10));
+    await stores.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM schedules FOR UPDATE' }, []);
+      let taken: unknown;
+      void Promise.all([schedules.takeOne(made, new Date(), 60_000), schedules.takeDue(60_000, 0, 10)]).then(
+        (both) => (taken = both),
+      );
+      const waits = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      while (taken === undefined && (await sql(stores, waits)).length === 0) await delay(5);
+      expect(taken).toEqual([undefined, []]);
+    });
+    expect(await schedules.takeOne(made, new Date(), 60_000)).toBeDefined();
   });
 
   it('is paused with its reason, which the audit log has, until it is resumed', async () => {

@@ -95,6 +95,20 @@ describe('cancel', () => {
     ]);
   });
 
+  it('keeps the metadata that an append stores while it waits', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const { canceling } = await stores.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query({ text: `UPDATE tasks SET metadata = '{"said": 1}' WHERE id = $1` }, [taskId]);
+      const canceling = stores.tasks.cancel(tenantId, 'echo', taskId, { metadata: { reason: 'enough' } });
+      await blocked(1);
+      return { canceling };
+    });
+    expect(await canceling).toMatchObject({ ok: true });
+    const stored = await stores.tasks.get(tenantId, taskId);
+    expect(stored?.task.metadata).toEqual({ said: 1, reason: 'enough' });
+  });
+
   it('wins or loses against the last append, never both', async () => {
     for (let i = 0; i < 20; i++) {
       const run = await startTask(stores);

@@ -11,9 +11,12 @@ const CHILD = 'a3c0f6a2-8d6f-4a63-9f0e-6f0f7a0f1c11';
 const { signal } = new AbortController();
 
 /** Stores with these tasks below the task of the turn. */
-function delegation(turn: Turn, { stored, isDeleted = false }: { stored?: StoredTask; isDeleted?: boolean }) {
+function delegation(
+  turn: Turn,
+  { stored, isDeleted = false, isNew = true }: { stored?: StoredTask; isDeleted?: boolean; isNew?: boolean },
+) {
   const acceptance = {
-    ensureTask: jest.fn(async () => true),
+    ensureTask: jest.fn(async () => isNew),
     continueTask: jest.fn(async (_: unknown) => ({ ok: true, opened: undefined })),
   };
   const own = [{ taskId: turn.task.id, agentId: turn.agent.id }];
@@ -52,6 +55,14 @@ describe('a child', () => {
     const { tasks, acceptance } = delegation(turn, { isDeleted: true });
     await expect(tasks.call(turn, request)).rejects.toThrow(ChildRefusal);
     expect(acceptance.ensureTask).not.toHaveBeenCalled();
+  });
+
+  it('that another attempt has made, and retention has deleted at once, has no answer', async () => {
+    const { tasks, acceptance } = delegation(turn, { isNew: false });
+    await expect(tasks.call(turn, request)).rejects.toThrow(
+      new ChildRefusal('The answer of the agent was deleted by retention'),
+    );
+    expect(acceptance.ensureTask).toHaveBeenCalledTimes(1);
   });
 
   it('gets the answer of a person also when the tenant has no room: the answer was accepted with the turn of its parent', async () => {
