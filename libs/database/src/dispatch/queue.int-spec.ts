@@ -74,6 +74,17 @@ it('has each run in its class, and the oldest of each', async () => {
   expect(oldestWaiting!.acceptedAt).toEqual(classes.backoff.oldestAt);
 });
 
+it('counts the slots of workers with a recent heartbeat', async () => {
+  for (const [id, concurrency] of [
+    ['live', 10],
+    ['other', 5],
+    ['silent', 7],
+  ] as const)
+    await stores.workers.seen({ id, host: 'h', pid: 1, concurrency }, MINUTE_S * 1_000);
+  await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'silent'`);
+  expect((await queue.read(MINUTE_S * 1_000)).slots).toBe(15);
+});
+
 it('has nothing when there is nothing', async () => {
   expect(await read()).toMatchObject({
     waiting: { runs: 0, more: false, oldestAt: null, oldestSeconds: 0 },

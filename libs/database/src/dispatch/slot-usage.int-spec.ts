@@ -49,6 +49,18 @@ it('a worker learns how many slots the others have, and those that are older', a
   expect(await seen('third', 2)).toEqual({ isEldest: false, otherSlots: 4, elderSlots: 4 });
 });
 
+it('workers are listed by their start, each with the runs that it executes', async () => {
+  for (const id of ['worker', 'idle'])
+    await stores.workers.seen({ id, host: 'h', pid: 1, concurrency: 4 }, LIVE_MS);
+  await startTask(stores);
+  await startTask(stores);
+  await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'idle'`);
+  expect(await stores.workers.list(LIVE_MS)).toMatchObject([
+    { id: 'worker', running: 2, isAlive: true },
+    { id: 'idle', running: 0, isAlive: false },
+  ]);
+});
+
 describe('a look', () => {
   it('sees the slots of live workers, the runs in flight and who waits', async () => {
     await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10, reservedSlots: 2 }, 1000);

@@ -160,6 +160,15 @@ describe('the journal of a task', () => {
     expect(await journal.read(run.tenantId, 'no-uuid')).toEqual([]);
   });
 
+  it('belongs to one task', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = await startTask(stores, newTask({ tenantId: run.tenantId }));
+    await journal.append(run, 1, 'mine');
+    expect(await journal.entry(tenantId, run.taskId, 1)).toMatchObject({ value: 'mine' });
+    expect(await journal.entry(tenantId, taskId, 1)).toBeUndefined();
+    expect(await journal.read(tenantId, taskId)).toEqual([]);
+  });
+
   it('shows the newest calls of models without what was said, whatever a model has written', async () => {
     const run = await startTask(stores);
     const { tenantId, taskId, runId, attempt } = run;

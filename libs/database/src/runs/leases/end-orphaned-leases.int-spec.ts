@@ -101,6 +101,17 @@ it('waits for the lease of a worker of which it knows no session', async () => {
   expect((await orphans(LEASE_MS)).orphanedRuns).toBe(false);
 });
 
+it('waits for the lease of a worker whose last heartbeat is older than a minute', async () => {
+  await startTask(stores);
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 1000);
+  await close();
+  await ended(session);
+  await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds'`);
+  const { orphanedRuns, at } = await orphans(LEASE_MS);
+  expect([orphanedRuns, await endOrphanedLeases(stores.database, LEASE_MS, at)]).toEqual([false, []]);
+});
+
 it('takes a session that it may not look into for a live one', async () => {
   // As Postgres shows the sessions of other roles: without their start.
   const others = `WITH pg_stat_activity AS (SELECT 7 AS pid, NULL::timestamptz AS backend_start)`;
