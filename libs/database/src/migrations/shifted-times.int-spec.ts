@@ -54,7 +54,11 @@ async function asBefore<T>(zone: string, work: (catalog: CatalogClient) => Promi
   await client.query(`ALTER DATABASE ${database} SET TimeZone = '${zone}'`);
   const catalog = new CatalogClient(test.url);
   const pool = new Pool({ connectionString: test.url });
-  pool.on('connect', (each) => void each.query(`SET baton.tenant = 'system'`));
+  pool.on('connect', (each) => {
+    // The pool does not wait until Postgres has closed the connection. `drop` may close it first.
+    each.on('error', () => undefined);
+    void each.query(`SET baton.tenant = 'system'`);
+  });
   const before = new PrismaClient({ adapter: new PrismaPg(pool) });
   // Their Prisma wrote the times of new rows, and not Postgres.
   const writing = before.$extends({
