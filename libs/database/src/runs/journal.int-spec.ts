@@ -49,6 +49,23 @@ describe('the journal of a task', () => {
   });
 
   it.each([undefined, '"a record"'])(
+    'gets no entry of a run whose task is canceled while the write waits (record: %j)',
+    async (record) => {
+      const run = await startTask(stores);
+      const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      const { appending } = await stores.database.inTenant(run.tenantId, async (transaction) => {
+        const cancel = `UPDATE tasks SET state = ${TaskState.TASK_STATE_CANCELED} WHERE id = $1`;
+        await transaction.query({ text: cancel }, [run.taskId]);
+        const appending = journal.append(run, 1, 'late', record);
+        while ((await sql(stores, waiting)).length === 0);
+        return { appending };
+      });
+      expect(await appending).toBe(false);
+      expect(await journal.read(run.tenantId, run.taskId)).toEqual([]);
+    },
+  );
+
+  it.each([undefined, '"a record"'])(
     'keeps the entry of an earlier attempt: a later one is told that its own was not written (record: %j)',
     async (record) => {
       const first = await startTask(stores);

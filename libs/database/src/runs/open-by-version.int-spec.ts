@@ -1,4 +1,5 @@
-import { endTurn, newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import { TaskState } from '@baton/a2a';
+import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
 
 let stores: Stores;
 beforeAll(async () => {
@@ -15,6 +16,25 @@ async function begin(tenantId: string, version: { version?: number; code?: strin
   await stores.runs.noteAgentVersion(run, version);
   return run;
 }
+
+it('a task has begun with the first version or code that one of its runs has noted', async () => {
+  const run = await startTask(stores);
+  const { tenantId, taskId } = run;
+  const begunWith = () => stores.runs.begunWith(tenantId, taskId);
+  expect(await begunWith()).toBeUndefined();
+  await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
+  for (const [version, afterSequence] of [
+    [3, 4],
+    [4, 6],
+  ] as const) {
+    const next = { ...newTask({ tenantId }), taskId, message: textMessage('more') };
+    expect(await stores.tasks.continue(next)).toMatchObject({ ok: true });
+    const claimed = (await stores.runs.claim(tenantId, next.runId, 'worker', LIVE_MS))!;
+    await stores.runs.noteAgentVersion(claimed, { version });
+    expect(await begunWith()).toMatchObject({ version: 3 });
+    await endTurn(stores, claimed, afterSequence + 1, TaskState.TASK_STATE_INPUT_REQUIRED);
+  }
+});
 
 describe('the open tasks of an agent', () => {
   it('are counted by the code with which they began, and whether a live worker has that code', async () => {

@@ -55,6 +55,15 @@ describe('the journal of a fork', () => {
     expect(await journal.read(tenantId, taskId)).toEqual(expected);
   });
 
+  it('is known by the entry at its beginning, not by a later one', async () => {
+    const run = await startTask(stores);
+    const firstEntry = () => forks.firstEntry(run.tenantId, run.taskId);
+    await journal.append(run, 2, 'later');
+    expect(await firstEntry()).toBeUndefined();
+    await journal.append(run, 1, 'first');
+    expect(await firstEntry()).toBe('first');
+  });
+
   it('is discarded if its task was not made, and only then', async () => {
     const { tenantId, first } = await twoTurns();
     const made = newTask({ tenantId });
