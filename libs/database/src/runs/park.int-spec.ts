@@ -120,6 +120,11 @@ describe('a parked run', () => {
   it('is found by a list of parked tasks, which says why', async () => {
     const parked = await startTask(stores);
     await startTask(stores, newTask({ tenantId: parked.tenantId }));
+    const waiting = await startTask(stores, newTask({ tenantId: parked.tenantId }));
+    await sql(
+      stores,
+      `UPDATE runs SET state = 'suspended', worker_id = NULL, lease_expires_at = NULL WHERE id = '${waiting.runId}'`,
+    );
     await park(parked, 'old');
     const list = async (filter: { parked?: boolean }) => {
       const shown = { pageSize: 9, historyLength: 0, includeArtifacts: false, withFirstMessage: true };
@@ -127,7 +132,7 @@ describe('a parked run', () => {
       return tasks.map(({ task, parked }) => [task.id, parked?.problem]);
     };
     expect(await list({ parked: true })).toEqual([[parked.taskId, 'Step "b" is new']]);
-    expect(await list({})).toHaveLength(2);
+    expect(await list({})).toHaveLength(3);
     expect(await stores.runs.park({ ...parked, agent: 'trial', problem: 'x', code: 'x' })).toBe(false);
   });
 });
