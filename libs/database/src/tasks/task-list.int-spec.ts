@@ -116,6 +116,22 @@ describe('a search', () => {
     const bounded = await stores.tasks.search({ tenantId, pageSize: 9 }, 'even', 3);
     expect([ids(bounded), bounded.searched, bounded.next?.taskId]).toEqual([[made[1]], 3, made[2]]);
   });
+
+  it('has tasks of one time by their id, from page to page', async () => {
+    const tenantId = randomUUID();
+    const made: string[] = [];
+    for (let i = 0; i < 4; i++) {
+      const input = newTask({ tenantId, text: 'needle' });
+      await stores.tasks.create(input);
+      made.push(input.task.id);
+    }
+    await sql(stores, `UPDATE tasks SET status_at = '2026-01-01' WHERE tenant_id = '${tenantId}'`);
+    const byId = made.toSorted().toReversed();
+    const first = await stores.tasks.search({ tenantId, pageSize: 3 }, 'needle', 100);
+    expect(ids(first)).toEqual(byId.slice(0, 3));
+    const rest = await stores.tasks.search({ tenantId, pageSize: 3, after: first.next }, 'needle', 100);
+    expect(ids(rest)).toEqual(byId.slice(3));
+  });
 });
 
 describe('a list', () => {
