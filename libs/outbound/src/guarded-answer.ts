@@ -107,7 +107,7 @@ export class GuardedAnswer implements Handler {
   }
 
   private readOn(): void {
-    if (this.error) this.turns.take(() => this.fail());
+    if (this.error) return this.turns.take(() => this.fail());
     if (!this.isPaused) return;
     this.isPaused = false;
     this.resume();
