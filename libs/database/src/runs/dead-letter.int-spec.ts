@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { OPERATOR_ACTOR } from '../audit/audit-records.js';
-import { openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import type { NewTask } from '../index.js';
+import { newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
 import { DeadLetterStore } from './dead-letter.store.js';
 
 let stores: Stores;
@@ -12,8 +13,8 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 /** A run that has used up its attempts. */
-async function deadRun() {
-  const run = await startTask(stores);
+async function deadRun(input: NewTask = newTask()) {
+  const run = await startTask(stores, input);
   const { tenantId, runId, taskId } = run;
   await sql(
     stores,
@@ -61,4 +62,16 @@ describe('the redelivery of a dead letter', () => {
     }
     expect(await records(run)).toEqual([{ action: 'dead-letter.redeliver' }]);
   });
+});
+
+it('dead letters of one time are listed by their run, from page to page', async () => {
+  const { tenantId } = newTask();
+  const runs: string[] = [];
+  for (let i = 0; i < 4; i++) runs.push((await deadRun(newTask({ tenantId }))).runId);
+  await sql(stores, `UPDATE dead_letters SET died_at = '2026-01-01' WHERE tenant_id = '${tenantId}'`);
+  const byRun = runs.toSorted().toReversed();
+  const first = await letters.list(tenantId, { limit: 3 });
+  expect(first.map(({ runId }) => runId)).toEqual(byRun.slice(0, 3));
+  const rest = await letters.list(tenantId, { limit: 3, after: first.at(-1) });
+  expect(rest.map(({ runId }) => runId)).toEqual(byRun.slice(3));
 });

@@ -139,13 +139,13 @@ describe('a list', () => {
 
   it('goes page by page, newest status first, each task once, and counts all of them', async () => {
     const tenantId = randomUUID();
-    // Several share a millisecond, so the id has to decide.
+    // Several share a millisecond, also of different states, so the id has to decide.
     const inputs = Array.from({ length: 8 }, (_, i) =>
       newTask({
         tenantId,
         task: {
           status: {
-            state: TASK_STATE_SUBMITTED,
+            state: i % 2 ? TASK_STATE_COMPLETED : TASK_STATE_SUBMITTED,
             message: undefined,
             timestamp: new Date(1e12 + (i >> 2)).toISOString(),
           },
