@@ -239,6 +239,9 @@ describe('a child', () => {
     const stranger = randomUUID();
     expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
     const sibling = await startChild(root);
+    expect((await taskTree.find(root.tenantId, root.taskId)).childTaskIds).toEqual(
+      [middle, sibling].map(({ taskId }) => taskId),
+    );
     expect(await taskTree.descendants(root.tenantId, root.taskId)).toEqual(
       [middle, sibling, leaf].map(({ taskId }, index) => ({
         taskId,

@@ -144,12 +144,22 @@ it('one that a worker delivers to is deleted when its request has ended: nothing
   const limits = { limit: 10, perHost: 10, perTenant: 10 };
   const mine = (await deliveries.claim('w', 600_000, limits)).find((claimed) => claimed.taskId === taskId)!;
   let isDeleted = false;
-  const deleting = configs.delete({ tenantId, taskId, id: 'a' }, OWNER).then(() => (isDeleted = true));
+  const remove = () => configs.delete({ tenantId, taskId, id: 'a' }, OTHER);
+  const deleting = remove().then(() => (isDeleted = true));
+  const other = await task(tenantId);
+  await configs.put(other, push('a'), OWNER);
   while (await configs.find({ tenantId, taskId, id: 'a' })) await setImmediate();
+  expect(await configs.find({ tenantId, taskId, id: '' })).toBeUndefined();
+  expect(await configs.list(tenantId, taskId, '', 10)).toEqual([]);
+  expect(await deliveries.ofTask(tenantId, taskId)).toEqual([]);
   expect(await deliveries.advance(mine, 3, 600_000)).toBeUndefined();
+  // It waits for no request but its own.
+  await configs.delete({ tenantId, taskId: other.taskId, id: 'a' }, OWNER);
+  const again = remove();
   expect(isDeleted).toBe(false);
   await deliveries.release(mine);
-  await deleting;
+  await Promise.all([deleting, again]);
+  expect(await records(tenantId)).toMatchObject([{ action: 'push.delete' }]);
   expect([await rows(taskId), await countOf(taskId)]).toEqual([[], 0]);
 });
 

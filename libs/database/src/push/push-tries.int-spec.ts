@@ -75,6 +75,8 @@ describe('the tries of a push receiver', () => {
     await since(2);
     expect(await fail()).toBe('active');
     await since(2);
+    expect((await deliveries.count()).dead).toBe(0);
     expect(await fail()).toBe('dead');
+    expect((await deliveries.count()).dead).toBe(1);
   });
 });

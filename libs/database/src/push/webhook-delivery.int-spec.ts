@@ -17,17 +17,18 @@ const BY: Actor = { kind: 'token', key: 'token:owner' };
 interface Config {
   state: string;
   leaseUntil?: string;
+  failing?: boolean;
 }
 
 /** A task whose events the webhook has, but for the last. */
-async function delivered(tenantId: string, webhookId: string, { state, leaseUntil }: Config) {
+async function delivered(tenantId: string, webhookId: string, { state, leaseUntil, failing = true }: Config) {
   const { taskId } = await startTask(stores, newTask({ tenantId }));
   await sql(
     stores,
     `INSERT INTO push_configs (tenant_id, task_id, id, webhook_id, url, protocol, state, delivered_sequence, head_sequence,
        failures, failing_since, lease_until)
      VALUES ('${tenantId}', '${taskId}', 'w', '${webhookId}', 'https://w.example', 'webhook', '${state}', 1, 2,
-       3, now(), ${leaseUntil ?? 'NULL'})`,
+       ${failing ? '3, now()' : '0, NULL'}, ${leaseUntil ?? 'NULL'})`,
   );
   return taskId;
 }
@@ -75,4 +76,15 @@ it('the list has the tasks of the webhook, the newest first, without deleted con
   expect(await list({}, 2)).toEqual(kept.slice(0, 2));
   expect(await list({ after: kept[0]! })).toEqual(kept.slice(1));
   expect(await list({ task: kept[1]! })).toEqual([kept[1]]);
+});
+
+it('the health of a webhook counts the tasks that it lacks events of, and those that were given up', async () => {
+  const [tenantId, webhookId] = [randomUUID(), randomUUID()];
+  for (const state of ['active', 'active', 'dead', 'dead', 'dead', 'ended'])
+    await delivered(tenantId, webhookId, { state });
+  await delivered(tenantId, webhookId, { state: 'active', failing: false });
+  await delivered(tenantId, randomUUID(), { state: 'dead' });
+  expect(await deliveries.health(tenantId, [webhookId])).toMatchObject([
+    { webhookId, tasks: 7, retrying: 2, dead: 3 },
+  ]);
 });

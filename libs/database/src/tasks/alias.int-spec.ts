@@ -1,7 +1,7 @@
 import { LOG } from '../../../../test/support/log-sql.js';
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import type { NewAlias, NewTask } from '../index.js';
+import { type NewAlias, type NewTask, TooManyWaitingError } from '../index.js';
 import { type Stores, endTurn, newTask, openStores, saidIn, sql, startTask } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -89,6 +89,21 @@ describe('a task with an id of its caller', () => {
     expect(await find(tenantId, { agentId: 'echo' })).toEqual({ taskId: first, agentId: 'echo' });
     expect(await find(tenantId)).toEqual({ taskId: second, agentId: 'other' });
   });
+
+  it.each([undefined, { hash: Buffer.from('k'), content: null, hours: 1 }])(
+    'is not made, and its id names nothing, while too many runs wait (key: %j)',
+    async (key) => {
+      const tenantId = randomUUID();
+      const quota = { maxInFlight: 1, maxWaiting: 1, exact: true };
+      for (const clientId of ['job-0', 'job-2'])
+        await stores.tasks.create(aliased({ ...newTask({ tenantId }), quota }, { clientId }));
+      const refused = aliased({ ...newTask({ tenantId }), quota, key });
+      await expect(stores.tasks.create(refused)).rejects.toThrow(TooManyWaitingError);
+      expect(await find(tenantId)).toBeUndefined();
+      expect(await stores.tasks.create({ ...refused, quota: undefined })).toMatchObject({ created: true });
+      expect(await find(tenantId)).toMatchObject({ taskId: refused.task.id });
+    },
+  );
 
   it('may have an id of any length and with any characters', async () => {
     for (const clientId of ['', 'x'.repeat(50_000), "'; --", '\u{1f600}']) {

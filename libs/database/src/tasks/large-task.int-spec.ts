@@ -8,6 +8,7 @@ import {
   endTurn,
   newTask,
   openStores,
+  saidIn,
   sql,
   startTask,
   status,
@@ -113,6 +114,18 @@ describe('a task that is larger than what one call may read', () => {
     expect(isTruncated(two!.task)).toBe(false);
     const whole = await stores.tasks.get(run.tenantId, run.taskId);
     expect(whole!.task.history).toHaveLength(11);
+  });
+
+  it('shows of many small messages the newest ones that fit', async () => {
+    const run = await startTask(stores);
+    const texts = Array.from({ length: 100 }, (_, i) => `${i}:`.padEnd(1_500, 'x'));
+    const events = texts.map((text) => status(run, TASK_STATE_WORKING, textMessage(text)));
+    await stores.runs.append(run, { afterSequence: 2, events });
+    const read = new TaskStore(stores.database, 100 * KIB);
+    const { history } = (await read.get(run.tenantId, run.taskId, { artifacts: false }))!.task;
+    expect(saidIn(history)).toEqual(texts.slice(-history.length));
+    expect(history.length * 1_500).toBeGreaterThan(80 * KIB);
+    expect(history.length * 1_500).toBeLessThan(100 * KIB);
   });
 
   it('leaves the message of a status out of a list that is too large for it', async () => {

@@ -119,6 +119,18 @@ it('lets all runs begin when the other tenant is no longer active', async () => 
   await sent;
 });
 
+it('counts the runs of a tenant that go on when another one of it ends', async () => {
+  await starts.enter('light', new AbortController().signal);
+  const short = new Runs('heavy', SHORT_MS).send(1);
+  void new Runs('heavy', LONG_MS).send(7);
+  await jest.advanceTimersByTimeAsync(SHORT_MS);
+  await short;
+  const more = new Runs('heavy', SHORT_MS);
+  void more.send(5);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(more.begun).toBe(1);
+});
+
 it('holds up no tenant that has some', async () => {
   await starts.enter('light', new AbortController().signal);
   const runs = new Runs('medium', SHORT_MS);

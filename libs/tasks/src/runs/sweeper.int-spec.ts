@@ -1,6 +1,6 @@
 import { type Agent, TaskState } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import { Database, RunStore, TaskStore } from '@baton/database';
+import { Database, RunStore, TaskStore, WorkerStore } from '@baton/database';
 import type { Messaging, RunJob, TaskSignal } from '@baton/messaging';
 import { Logger, Metrics, Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
@@ -46,10 +46,10 @@ afterEach(() =>
   database.systemQuery({ text: "UPDATE runs SET state = 'failed', lease_expires_at = NULL" }, []),
 );
 
-function sweeper(isLeading = true): Sweeper {
+function sweeper(isLeading = true, leaseMs = LEASE_MS): Sweeper {
   const environment = loadEnvironment({
     DATABASE_URL: testDatabase.url,
-    LEASE_MS: String(LEASE_MS),
+    LEASE_MS: String(leaseMs),
     LEASE_HEARTBEAT_MS: '100',
     // After a longer pause a sweeper trusts no lease. A slow machine must not make one.
     SWEEP_MS: '60000',
@@ -217,6 +217,27 @@ describe('the sweep', () => {
     await delay(LEASE_MS);
     await sweeping.runOnce();
     expect(enqueued).toEqual([run]);
+  });
+
+  it('takes the run of a worker whose connection has ended before its lease ends', async () => {
+    const leaseMs = 2_000;
+    const sweeping = sweeper(true, leaseMs);
+    sweeping.noteBeat(true);
+    await delay(leaseMs / 2);
+    let session: string | undefined;
+    const onSession = (name: string | undefined): void => void (session = name);
+    const connection = new Database({ url: testDatabase.url, poolSize: 1, keepsIdle: true, onSession });
+    await connection.ping();
+    const worker = { id: 'cut off', host: 'h', pid: 1, concurrency: 1, session };
+    await new WorkerStore(database).seen(worker, 1_000);
+    const job = await queued();
+    await runs.claim(tenantId, job.runId, worker.id, 1_500, false);
+    await connection.close();
+    const [pid] = session!.split('/');
+    const open = { text: `SELECT FROM pg_stat_activity WHERE pid = ${pid}` };
+    while ((await database.systemQuery(open, [])).length > 0) await delay(10);
+    await sweeping.runOnce();
+    expect(enqueued).toEqual([{ ...job, attempt: 1 }]);
   });
 
   it('dispatches nothing while no run waits', async () => {
