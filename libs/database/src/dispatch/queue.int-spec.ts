@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { openStores, sql, type Stores } from '../stores.fixture.js';
+import { openStores, sql, startTask, type Stores } from '../stores.fixture.js';
 import { MAX_COUNTED, QueueStore, READ_QUEUE, type RunClass, type RunsOfClass } from './queue.store.js';
 
 const FLOOD = 100_000;
@@ -83,6 +83,23 @@ it('counts the slots of workers with a recent heartbeat', async () => {
     await stores.workers.seen({ id, host: 'h', pid: 1, concurrency }, MINUTE_S * 1_000);
   await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'silent'`);
   expect((await queue.read(MINUTE_S * 1_000)).slots).toBe(15);
+});
+
+it('counts dead letters that are not redelivered, and receivers of pushes that were given up', async () => {
+  const { tenantId, taskId } = await startTask(stores);
+  for (const redelivered of ['NULL', 'now()'])
+    await sql(
+      stores,
+      `INSERT INTO dead_letters (tenant_id, run_id, task_id, agent_id, reason, attempts, redelivered_at)
+       VALUES ('${tenantId}', gen_random_uuid(), '${taskId}', 'echo', 'given up', 3, ${redelivered})`,
+    );
+  for (const state of ['active', 'dead', 'ended'])
+    await sql(
+      stores,
+      `INSERT INTO push_configs (tenant_id, task_id, id, url, protocol, state, delivered_sequence, head_sequence)
+       VALUES ('${tenantId}', '${taskId}', '${state}', 'https://receiver.example', '1.0', '${state}', 2, 2)`,
+    );
+  expect(await queue.read(1)).toMatchObject({ deadLetters: 1, deadPushes: 1 });
 });
 
 it('has nothing when there is nothing', async () => {

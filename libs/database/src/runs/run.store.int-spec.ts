@@ -353,6 +353,21 @@ describe('leases', () => {
     expect(await stores.runs.failPoisoned(10, next, crashText)).toMatchObject([{ runId: last.runId }]);
   });
 
+  it.each([
+    ['with', newTask, async (at: string) => stores.runs.reclaimExpired(1, at)],
+    [
+      'without',
+      () => ({ ...newTask(), retry: ONCE }),
+      async (at: string) => stores.runs.failPoisoned(1, at, crashText),
+    ],
+  ])('of several that have ended, the oldest comes first: %s attempts left', async (_, input, sweep) => {
+    const run = [await startTask(stores, input()), await startTask(stores, input())];
+    for (const [i, { runId }] of run.entries())
+      await sql(stores, `UPDATE runs SET lease_expires_at = '2000-01-0${2 - i}' WHERE id = '${runId}'`);
+    for (const { runId } of run.toReversed())
+      expect(await sweep('2000-01-03T00:00:00Z')).toMatchObject([{ runId }]);
+  });
+
   it('an expired one puts the run back, for one sweeper only', async () => {
     const { tenantId, taskId, runId } = await startTask(stores);
     await expire(runId);

@@ -184,6 +184,15 @@ describe('what was replaced', () => {
     expect(isTruncated(task)).toBe(false);
   });
 
+  it('has its place among the artifacts from its first event on', async () => {
+    const run = await startTask(stores);
+    const events = [artifactChunk(run, 'a', 'first'), artifactChunk(run, 'b', 'other')];
+    await stores.runs.append(run, { afterSequence: 2, events });
+    await stores.runs.append(run, { afterSequence: 4, events: [artifactChunk(run, 'a', 'next', false)] });
+    const { task } = (await tasks.get(run.tenantId, run.taskId))!;
+    expect(texts(task)).toEqual(['next', 'other']);
+  });
+
   it('is not read again either when an earlier release has written a part of it', async () => {
     const run = await startTask(stores);
     const events = [
