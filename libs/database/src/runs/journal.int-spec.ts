@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { JournalStore, RunStore } from '../index.js';
+import { JournalStore, type RunKey, RunStore } from '../index.js';
 import { type Stores, chunk, newTask, openStores, sql, startTask, status, texts } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -394,6 +394,103 @@ describe('the journal of a task', () => {
         ['pay', state, unknownOutcome],
       ]);
     }
+  });
+
+  it('shows the effects of steps and of calls of tools, without what they said', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, runId } = run;
+    const [at, later] = ['2026-01-31T12:00:00.000Z', '2026-01-31T12:00:00.070Z'];
+    let position = 0;
+    const write = async (writer: RunKey, value: object) =>
+      expect(await journal.append(writer, (position += 1), { at, ...value })).toBe(true);
+    const step = (id: number, event: string, more: object = {}) => ({ execution: 1, id, event, ...more });
+    const begun = (id: number, kind: string, more: object = {}) =>
+      step(id, 'begun', { nth: 1, name: `step ${id}`, kind, ...more });
+    const result = (call: string, ok: boolean) => ({
+      kind: 'result',
+      call,
+      tool: 'desk_pay',
+      ms: 70,
+      result: { ok, content: [{ type: 'text', text: 'secret \u0000' }] },
+    });
+    for (const value of [
+      begun(1, 'run'),
+      step(1, 'ended', { result: 'secret \u0000' }),
+      begun(2, 'run'),
+      step(2, 'failed', { error: { name: 'Error', message: 'full' } }),
+      begun(2, 'run', { decision: 'repeated' }),
+      step(2, 'ended', { error: { name: 'UnknownOutcome', message: 'who knows' } }),
+      begun(3, 'tool'),
+      step(3, 'asked'),
+      // Not outside of Baton.
+      begun(4, 'sleep'),
+      { kind: 'step', message: { role: 'assistant', content: 'secret' } },
+      begun(5, 'run'),
+      { kind: 'begun', call: 'one' },
+      { kind: 'begun', call: 'two' },
+      result('one', false),
+    ])
+      await write(run, value);
+    const read = async () => {
+      const { effects, begun: open } = await journal.effects(tenantId, taskId);
+      return { effects, open: Object.fromEntries(open) };
+    };
+    const known = { attempts: 1, begunAt: at, endedAt: null, error: null };
+    const ofStep = (id: number, more: object) => ({
+      ...known,
+      of: { execution: 1, nth: 1 },
+      name: `step ${id}`,
+      kind: 'step',
+      ...more,
+    });
+    const ofCall = (call: string, more: object) => ({
+      ...known,
+      of: { call },
+      name: 'desk_pay',
+      kind: 'tool',
+      endedAt: later,
+      ...more,
+    });
+    const effects = [
+      ofStep(1, { outcome: 'confirmed', endedAt: at, position: 2 }),
+      ofStep(2, {
+        outcome: 'unknown',
+        attempts: 2,
+        decision: 'repeated',
+        endedAt: at,
+        error: 'who knows',
+        position: 6,
+      }),
+      ofStep(3, { kind: 'tool', outcome: 'intended', position: 8 }),
+      ofStep(5, { outcome: 'sent', position: 11 }),
+      ofCall('one', { outcome: 'failed', position: 14 }),
+    ];
+    expect(await read()).toEqual({ effects, open: { two: 'sent' } });
+
+    // The worker has died: nobody knows what has arrived.
+    await sql(stores, `UPDATE runs SET lease_expires_at = now() WHERE id = '${runId}'`);
+    const inFlight = ofStep(5, { outcome: 'unknown', position: 11 });
+    expect(await read()).toEqual({
+      effects: [...effects.slice(0, 3), inFlight, effects[4]],
+      open: { two: 'unknown' },
+    });
+    await stores.runs.returnToQueue(run, 1);
+    await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 1000);
+    const next = await stores.runs.claim(tenantId, runId, 'w-2', 30_000);
+    for (const value of [result('two', false), result('three', true)]) await write(next!, value);
+    expect(await read()).toEqual({
+      effects: [
+        ...effects.slice(0, 3),
+        inFlight,
+        effects[4],
+        ofCall('two', { outcome: 'unknown', position: 15 }),
+        ofCall('three', { outcome: 'confirmed', position: 16 }),
+      ],
+      open: {},
+    });
+    const none = { effects: [], begun: new Map() };
+    expect(await journal.effects(randomUUID(), taskId)).toEqual(none);
+    expect(await journal.effects(tenantId, 'no-uuid')).toEqual(none);
   });
 
   it('shows of entries that no runtime has written only those that are like one', async () => {
