@@ -191,7 +191,9 @@ describe('a schedule that is due', () => {
     const passed = { skipped: 0, missed: 2, refused: 1 };
     const result = { ...started(dueAt), taskId, nextAt, passed, pauseReason: null };
     expect(await schedules.finish(taken!.schedule, result)).toBe(false);
-    expect(await read(made)).toMatchObject({ pendingAt: dueAt, fired: 0 });
+    await schedules.wait(taken!.schedule, 60_000);
+    await schedules.pause(taken!.schedule, 'too late');
+    expect(await read(made)).toMatchObject({ pendingAt: dueAt, fired: 0, isWaiting: false, paused: false });
     const key = { ...taken!.schedule, version: version! };
     expect(await schedules.finish(key, result)).toBe(true);
     expect(await schedules.finish(key, result)).toBe(false);

@@ -89,6 +89,7 @@ describe('a message that comes again', () => {
     await stores.tasks.create(keyed(tenantId, keyOf('hello', { content: hash('first') })));
     await expire(tenantId);
     const second = keyOf('hello', { content: hash('second') });
+    expect(await stores.tasks.earlierTurn(tenantId, second)).toBeUndefined();
     const inputs = Array.from({ length: 10 }, () => keyed(tenantId, second));
     const results = await Promise.all(inputs.map((input) => stores.tasks.create(input)));
     expect(results.filter((result) => result.created)).toHaveLength(1);

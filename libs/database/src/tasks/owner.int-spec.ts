@@ -227,6 +227,9 @@ describe('the names that callers give', () => {
     expect(await stores.tasks.create({ ...newTask({ tenantId }), key: gone })).toMatchObject({
       created: true,
     });
+    await sql(stores, `UPDATE message_keys SET expires_at = now() WHERE tenant_id = '${tenantId}'`);
+    const late = { ...newTask({ tenantId }), key: key(BERT) };
+    expect(await stores.tasks.create(late)).toMatchObject({ created: true });
   });
 
   it('a next turn that an earlier release knows is not made again', async () => {
@@ -241,13 +244,20 @@ describe('the names that callers give', () => {
       extensions: [],
       message: textMessage('yes'),
     };
+    const runId = randomUUID();
     const first = await stores.tasks.continue({
       ...turn,
-      runId: randomUUID(),
+      runId,
       key: { hash: EARLIER, content: null, hours: 24 },
     });
     expect(first.ok).toBe(true);
     const second = await stores.tasks.continue({ ...turn, runId: randomUUID(), key: key(ANNE) });
     expect(second).toMatchObject({ ok: false, reason: 'repeated', earlier: { taskId: run.taskId } });
+    // Later the release before knows it no more.
+    const again = await stores.runs.claim(tenantId, runId, 'worker', 30_000);
+    await endTurn(stores, again!, again!.snapshot.sequence, asks);
+    await sql(stores, `UPDATE message_keys SET expires_at = now() WHERE tenant_id = '${tenantId}'`);
+    const late = await stores.tasks.continue({ ...turn, runId: randomUUID(), key: key(BERT) });
+    expect(late).toMatchObject({ ok: true });
   });
 });

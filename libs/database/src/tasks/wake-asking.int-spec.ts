@@ -14,7 +14,7 @@ import {
 import type { ClaimedRun } from './records.js';
 import { TaskTreeStore } from '../index.js';
 
-const { TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } = TaskState;
+const { TASK_STATE_AUTH_REQUIRED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } = TaskState;
 const LIMIT = 100;
 const AN_HOUR = 3_600_000;
 
@@ -27,17 +27,17 @@ afterAll(() => stores.close());
 beforeEach(() => sql(stores, 'UPDATE tasks SET wakes_at = NULL'));
 
 /** A task that asks, and continues after a time. */
-async function asking(wakeInMs = 0): Promise<ClaimedRun> {
+async function asking(wakeInMs = 0, state?: TaskState): Promise<ClaimedRun> {
   const run = await startTask(stores);
-  await ask(run, 2, wakeInMs);
+  await ask(run, 2, wakeInMs, state);
   return run;
 }
 
-const ask = (run: ClaimedRun, afterSequence: number, wakeInMs?: number) =>
+const ask = (run: ClaimedRun, afterSequence: number, wakeInMs?: number, state = TASK_STATE_INPUT_REQUIRED) =>
   stores.runs.append(run, {
     afterSequence,
-    events: [status(run, TASK_STATE_INPUT_REQUIRED, textMessage('When?'))],
-    end: { state: TASK_STATE_INPUT_REQUIRED, outcome: null, wakeInMs },
+    events: [status(run, state, textMessage('When?'))],
+    end: { state, outcome: null, wakeInMs },
   });
 
 const answer = ({ tenantId, taskId }: ClaimedRun) =>
@@ -106,6 +106,20 @@ describe('a task that asks, and goes on without an answer when its time has come
     while ((await stores.tasks.wakeAsking(LIMIT)).length === 0) await delay(10);
     // The clock of Postgres is another one.
     expect(performance.now() - since).toBeGreaterThan(300 - 50);
+  });
+
+  it('goes on at once if its caller has signed in before it has asked for that', async () => {
+    const signedIn = await asking(AN_HOUR, TASK_STATE_AUTH_REQUIRED);
+    const [signsIn, other] = [await asking(AN_HOUR, TASK_STATE_AUTH_REQUIRED), await asking(AN_HOUR)];
+    const { tenantId, taskId } = signsIn;
+    await sql(stores, `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
+    await sql(
+      stores,
+      `INSERT INTO oauth_sign_ins (tenant_id, id, ticket, resource, agent, settings, task_id, created_by, expires_at)
+       VALUES ('${tenantId}', gen_random_uuid(), 't', 'r', 'echo', '{}', '${taskId}', 'c', now() + interval '1 hour')`,
+    );
+    for (const run of [signedIn, signsIn, other]) await stores.tasks.wakeSignedIn(run.tenantId, run.taskId);
+    expect((await stores.tasks.wakeAsking(LIMIT)).map((woken) => woken.taskId)).toEqual([signedIn.taskId]);
   });
 
   it('refuses an answer from then on, and says why, until it asks again', async () => {
