@@ -31,6 +31,7 @@ export * from './media-type.js';
 export * from './operation.js';
 export * from './output-schema.js';
 export * from './page-token.js';
+export { parseBoundedJson } from './parse-bounded-json.js';
 export * from './parse-fields.js';
 export * from './profiles/index.js';
 export * from './profiles/profile.js';

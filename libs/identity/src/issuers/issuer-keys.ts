@@ -1,4 +1,4 @@
-import { ProtocolError } from '@baton/a2a';
+import { parseBoundedJson, ProtocolError } from '@baton/a2a';
 import type { TrustedIssuer } from '@baton/database';
 import type { OutboundCalls } from '@baton/outbound';
 import { type JSONWebKeySet, type JWTVerifyGetKey, createLocalJWKSet, errors } from 'jose';
@@ -128,7 +128,7 @@ export async function readIssuerKeys(
       throw new IssuerError(`${url} answers with status ${String(response.status)}`);
     }
     const text = await response.text();
-    const parsed = schema.safeParse(jsonOf(text));
+    const parsed = schema.safeParse(parseBoundedJson(text));
     if (parsed.success) return parsed.data;
     throw new IssuerError(`${url} is not what OpenID Connect describes: ${z.prettifyError(parsed.error)}`);
   };
@@ -151,12 +151,4 @@ async function discoveredUrl(
     throw new IssuerError(`${url} names keys at a URL without https`);
   }
   return document.jwks_uri;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,11 @@
 import { clock } from '@baton/telemetry';
-import { type Agent, ProtocolError, type PushFields, type TaskPushNotificationConfig } from '@baton/a2a';
+import {
+  type Agent,
+  parseBoundedJson,
+  ProtocolError,
+  type PushFields,
+  type TaskPushNotificationConfig,
+} from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
 import { failureReason, Outbound, OutboundRefused } from '@baton/outbound';
@@ -145,12 +151,8 @@ const refused = (field: string, why: string): ProtocolError =>
 
 function echoes(answer: string, challenge: string): boolean {
   if (answer.trim() === challenge) return true;
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- bounded by CHALLENGE_BYTES
-    return (JSON.parse(answer) as { challenge?: unknown } | null)?.challenge === challenge;
-  } catch {
-    return false;
-  }
+  // CHALLENGE_BYTES bounds it.
+  return (parseBoundedJson(answer) as { challenge?: unknown } | null | undefined)?.challenge === challenge;
 }
 
 function readUrl(text: string, field: string): URL {

@@ -1,5 +1,5 @@
 import { ComputePool, ComputeRefused } from '@baton/compute';
-import { describeExcess, jsonExcess } from '@baton/a2a';
+import { describeExcess, jsonExcess, parseBoundedJson } from '@baton/a2a';
 import { AgentFailure } from './agent-failure.js';
 import type { JsonSchema } from './tools/tool-sources.js';
 import { withoutFence } from './without-fence.js';
@@ -64,13 +64,8 @@ export async function structuredAnswer(
   if (json === '') return { wrong: 'it is empty' };
   const excess = jsonExcess(json);
   if (excess) return { wrong: `it ${describeExcess(excess)}` };
-  let value: unknown;
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- bounded above
-    value = JSON.parse(json);
-  } catch {
-    return { wrong: 'it is not JSON' };
-  }
+  const value = parseBoundedJson(json);
+  if (value === undefined) return { wrong: 'it is not JSON' };
   const wrong = await check(json);
   return wrong === undefined ? { value } : { wrong };
 }

@@ -1,6 +1,5 @@
-import { isJsonObject, type JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject, parseBoundedJson } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { parseAnswer } from './parse-answer.js';
 
 /** Longest line of a stream that is looked at, in characters. The SDK's client takes no longer event. */
 const MAX_LINE = 4 * 1024 * 1024;
@@ -11,7 +10,8 @@ const MAX_LINE = 4 * 1024 * 1024;
  * @returns the same text if nothing is missing, or if it is no such answer
  */
 export function completeLegacy(text: string): string {
-  const json = parseAnswer(text);
+  // The outbound guard bounds answers and events.
+  const json = parseBoundedJson(text);
   if (!isJsonObject(json) || !isJsonObject(json.result)) return text;
   const changes = { count: 0 };
   completeResult(json.result, changes);

@@ -1,8 +1,7 @@
-import { essenceOf, isEventStream, isJsonType } from '@baton/a2a';
+import { essenceOf, isEventStream, isJsonType, parseBoundedJson } from '@baton/a2a';
 import { beginningOf } from '../../outbound/beginning-of.js';
 import { isWebPage, titleOf } from '../../outbound/web-page.js';
 import { completeLegacy, completeLegacyEvents } from './complete-legacy.js';
-import { parseAnswer } from './parse-answer.js';
 import { UnfitAnswer } from './unfit-answer.js';
 
 /** Statuses that a proxy or gateway before the agent may answer with. Their body is not an A2A answer. */
@@ -60,7 +59,10 @@ const INTERNAL_ERROR = -32603;
 
 /** Completes an answer of JSON-RPC whose error is only a text or has no code, so that the SDK's client reads its message. */
 function completeError(text: string): string {
-  const json = (parseAnswer(text) ?? {}) as { jsonrpc?: unknown; error?: { code?: unknown } | string | null };
+  const json = (parseBoundedJson(text) ?? {}) as {
+    jsonrpc?: unknown;
+    error?: { code?: unknown } | string | null;
+  };
   const { jsonrpc, error } = json;
   if (jsonrpc === undefined || error === undefined || error === null || isA2aError(text)) return text;
   const code = typeof error === 'object' && Number.isInteger(error.code) ? error.code : INTERNAL_ERROR;
@@ -75,7 +77,7 @@ const mediaTypeOf = ({ headers }: Response): string => essenceOf(headers.get('co
 
 /** A JSON text as a stream of one event. An error stays as it is: the client reads it before it looks for events. */
 function eventOf(text: string, response: Response): Response {
-  const json = parseAnswer(text);
+  const json = parseBoundedJson(text);
   if (typeof json !== 'object' || json === null || 'error' in json) return copyOf(response, text);
   return streamOf(`data: ${JSON.stringify(json)}\n\n`, response);
 }
@@ -94,7 +96,7 @@ function copyOf({ status, headers }: Response, text: string): Response {
 
 /** Whether it is an error of JSON-RPC, or of HTTP+JSON (A2A 1.0 §11.6). Frameworks answer a wrong path with other JSON. */
 function isA2aError(text: string): boolean {
-  const { error } = (parseAnswer(text) ?? {}) as { error?: unknown };
+  const { error } = (parseBoundedJson(text) ?? {}) as { error?: unknown };
   if (typeof error !== 'object' || error === null) return false;
   const { code, message } = error as { code?: unknown; message?: unknown };
   return Number.isInteger(code) && typeof message === 'string';
@@ -118,7 +120,7 @@ const unfitText = (response: Response, { url, wantsStream }: AnsweredRequest, te
 
 /** Summary of an answer for a person: the title of a page, the message of an error, or the beginning of a text. */
 function gistOf(mediaType: string, text: string): string {
-  const said = isJsonType(mediaType) ? messageIn(parseAnswer(text)) : undefined;
+  const said = isJsonType(mediaType) ? messageIn(parseBoundedJson(text)) : undefined;
   const title = isWebPage(text, mediaType) ? titleOf(text) : undefined;
   // oxlint-disable-next-line no-control-regex -- they would change the output of a terminal
   const line = (said ?? title ?? text).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject, parseBoundedJson } from '@baton/a2a';
 import { clock } from '@baton/telemetry';
 import { isWebPage } from '../../../outbound/web-page.js';
 import { numberOf, objectOf, objectsOf, textOf } from './json.js';
@@ -40,7 +40,9 @@ export class ProviderError extends Error {
  * @param body the beginning of its body
  */
 export function complaintOf(status: number, headers: Headers, body: string): Complaint {
-  const json = jsonOf(body);
+  // The outbound guard bounds its depth, MAX_ERROR_BODY its size.
+  const value = parseBoundedJson(body);
+  const json = typeof value === 'object' ? value : undefined;
   const said = json === undefined ? {} : wordsOf(json);
   const isOk = status < 400;
   const document =
@@ -176,16 +178,6 @@ function retryInfo(details: readonly JsonObject[]): number | undefined {
   );
   const seconds = delays.find((delay) => delay !== undefined);
   return numberOf(seconds === undefined ? undefined : Number(seconds) * 1000);
-}
-
-function jsonOf(body: string): unknown {
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- the outbound guard bounds its depth, MAX_ERROR_BODY its size
-    const value: unknown = JSON.parse(body);
-    return typeof value === 'object' ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 const cut = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE);

@@ -1,4 +1,4 @@
-import { isJsonObject, type ModelApi } from '@baton/a2a';
+import { isJsonObject, type ModelApi, parseBoundedJson } from '@baton/a2a';
 import type { Fetch } from '@baton/outbound';
 import { within } from '@baton/telemetry';
 import { createParser } from 'eventsource-parser';
@@ -113,7 +113,8 @@ function partsOf(reader: AnswerReader, name: string | undefined, data: string): 
     reader.state = 'over';
     return [];
   }
-  const event = jsonOf(data);
+  // The outbound guard bounds each event.
+  const event = parseBoundedJson(data);
   // Failures after a complete answer do not matter.
   const isComplete = reader.state !== 'open';
   if (event === undefined && !isComplete) throw new BrokenAnswer('it sent an event that is not JSON');
@@ -122,15 +123,6 @@ function partsOf(reader: AnswerReader, name: string | undefined, data: string): 
   if (!complaint) return reader.read(event);
   if (isComplete) return [];
   throw new ProviderError(complaint);
-}
-
-function jsonOf(data: string): unknown {
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- the outbound guard bounds each event
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The pieces of a body, up to the end of the answer or of the connection. */

@@ -1,4 +1,4 @@
-import { JsonScanner, describeExcess, wellFormedJson } from '@baton/a2a';
+import { JsonScanner, describeExcess, parseBoundedJson, wellFormedJson } from '@baton/a2a';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
@@ -152,19 +152,10 @@ export class StdioProcess implements Transport {
 
   private readLine(line: string): void {
     if (line.trim() === '') return;
-    const messages = this.answers.read(parsed(line));
+    // `read` bounds it.
+    const messages = this.answers.read(parseBoundedJson(line));
     for (const message of messages) this.onmessage?.(message);
     if (messages.length === 0) this.stray = line.slice(0, MAX_SAID);
-  }
-}
-
-/** The JSON of a line, which is within bounds; undefined if the line is not JSON. */
-function parsed(line: string): unknown {
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- `read` bounds it
-    return JSON.parse(line);
-  } catch {
-    return undefined;
   }
 }
 

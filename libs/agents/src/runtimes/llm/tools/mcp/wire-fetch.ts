@@ -1,4 +1,4 @@
-import { decodeText, isEventStream, jsonExcess } from '@baton/a2a';
+import { decodeText, isEventStream, jsonExcess, parseBoundedJson } from '@baton/a2a';
 import { OutboundRefused } from '@baton/outbound';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
@@ -169,13 +169,7 @@ const excerptOf = async (response: Response): Promise<string> => {
 
 /** The JSON value of a text; undefined if the text is not JSON. */
 function parsed(text: string): unknown {
-  if (jsonExcess(text)) return undefined;
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- bounded above
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return jsonExcess(text) ? undefined : parseBoundedJson(text);
 }
 
 function jsonResponse({ status, headers }: Response, messages: JSONRPCMessage[]): Response {
