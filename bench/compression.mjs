@@ -3,13 +3,13 @@
 import pg from 'pg';
 import { usageOf } from './counters.mjs';
 import { together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton } from './servers.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 8);
-const SECONDS = number('SECONDS', 2);
-const CLIENTS = number('CLIENTS', 16);
+const ROUNDS = numberSetting('ROUNDS', 8);
+const SECONDS = numberSetting('SECONDS', 2);
+const CLIENTS = numberSetting('CLIENTS', 16);
 const TEXTS = 40;
 /** Bytes of the message, and chunks of the same size that the agent streams. */
 const KINDS = [

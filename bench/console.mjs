@@ -3,11 +3,12 @@
 // the browser. Warm: the same page again in that profile. Far: cold, over a line of 20 Mbit/s with 40 ms to the server.
 import { signIn, startChromium } from './chromium.mjs';
 import { connect, fillTenant, tenantsOf } from './fill.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton } from './servers.mjs';
 
-const ROUNDS = Number(process.env.ROUNDS ?? 15);
-const TASKS = Number(process.env.TASKS ?? 5_000);
+const ROUNDS = numberSetting('ROUNDS', 15);
+const TASKS = numberSetting('TASKS', 5_000);
 const KINDS = { cold: 'cold cache', warm: 'warm cache', far: 'cold, 20 Mbit/s, 40 ms away' };
 const LINE = { offline: false, latency: 40, downloadThroughput: 2_500_000, uploadThroughput: 2_500_000 };
 

@@ -4,12 +4,12 @@
 import { fileURLToPath } from 'node:url';
 import { startCluster } from './cluster.mjs';
 import { oneByOne, quantile, together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 5);
-const SECONDS = number('SECONDS', 6);
-const CLIENTS = number('CLIENTS', 64);
+const ROUNDS = numberSetting('ROUNDS', 5);
+const SECONDS = numberSetting('SECONDS', 6);
+const CLIENTS = numberSetting('CLIENTS', 64);
 const CHUNKS = 20;
 const SINGLE = 50;
 const AGENTS = fileURLToPath(new URL('agents', import.meta.url));

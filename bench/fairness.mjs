@@ -6,17 +6,17 @@ import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startCluster } from './cluster.mjs';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const DRIVER = process.env.DRIVER ?? 'redis';
-const APIS = number('APIS', 2);
-const CONCURRENCY = number('CONCURRENCY', 10);
-const FLOOD = number('FLOOD', 10_000);
+const APIS = numberSetting('APIS', 2);
+const CONCURRENCY = numberSetting('CONCURRENCY', 10);
+const FLOOD = numberSetting('FLOOD', 10_000);
 const DELAYS = (process.env.DELAYS ?? '10,200,1000').split(',').map(Number);
-const PROBES = number('PROBES', 40);
-const SECONDS = number('SECONDS', 15);
+const PROBES = numberSetting('PROBES', 40);
+const SECONDS = numberSetting('SECONDS', 15);
 const PHASES = (process.env.PHASES ?? 'probe,long,weights,many,alone').split(',');
-const LONG = number('LONG', 500);
+const LONG = numberSetting('LONG', 500);
 const LONG_MS = 60_000;
 const CALLERS = 32;
 

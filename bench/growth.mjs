@@ -7,21 +7,21 @@ import { statfsSync } from 'node:fs';
 import { Caller } from './caller.mjs';
 import { connect, fillHuge, fillTenant, tenantsOf } from './fill.mjs';
 import { burst } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { measureRetention } from './retention-load.mjs';
 import { circumstances } from './report.mjs';
 import { startBaton } from './servers.mjs';
 import { compared, inTurns } from './single-calls.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const EVENTS = number('EVENTS', 10_000_000);
-const PER_TASK = number('PER_TASK', 50);
-const EXPIRING = number('EXPIRING', 200_000);
-const ROUNDS = number('ROUNDS', 5);
-const CALLS = number('CALLS', 20);
-const SENDS = number('SENDS', 2_000);
-const KEEP_FREE = number('KEEP_FREE_GB', 10) * 1024 ** 3;
+const EVENTS = numberSetting('EVENTS', 10_000_000);
+const PER_TASK = numberSetting('PER_TASK', 50);
+const EXPIRING = numberSetting('EXPIRING', 200_000);
+const ROUNDS = numberSetting('ROUNDS', 5);
+const CALLS = numberSetting('CALLS', 20);
+const SENDS = numberSetting('SENDS', 2_000);
+const KEEP_FREE = numberSetting('KEEP_FREE_GB', 10) * 1024 ** 3;
 const CHUNK = process.env.CHUNK ?? 'full';
-const HUGE = number('HUGE', 10_000);
+const HUGE = numberSetting('HUGE', 10_000);
 const shown = (count) => Math.round(count).toLocaleString('en');
 
 class DiskFull extends Error {}
@@ -154,7 +154,7 @@ try {
   console.table({ 'almost empty': await claims(small), full: await claims(full) });
   for (const side of sides) {
     console.log(`\n${side.name}:`);
-    await measureRetention(side, [side.expiring], number('SECONDS', 10));
+    await measureRetention(side, [side.expiring], numberSetting('SECONDS', 10));
   }
 } finally {
   for (const { baton, client, caller } of sides) {

@@ -3,10 +3,11 @@
 import http from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { startBaton } from './servers.mjs';
 
-const STREAMS = Number(process.env.STREAMS ?? 5_000);
-const READERS = Number(process.env.READERS ?? 200);
+const STREAMS = numberSetting('STREAMS', 5_000);
+const READERS = numberSetting('READERS', 200);
 const AT_ONCE = 50;
 const SILENT = { chunks: 2, delayMs: 600_000 };
 const MB = 1024 * 1024;

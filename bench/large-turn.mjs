@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { connect } from './fill.mjs';
@@ -26,7 +27,6 @@ const chunks = Math.ceil((Number(values.mib) * MIB) / chunkBytes);
 /** What the slow reader takes of the stream in a second. */
 const SLOW_BYTES = 48 * MIB;
 
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const seconds = (since) => (performance.now() - since) / 1000;
 
 /** The most memory that processes of each kind have had, as far as they are below this process. */

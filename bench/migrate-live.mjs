@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Target } from './client.mjs';
 import { connect, fillTenant, tenantsOf } from './fill.mjs';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { readyOf } from './ready.mjs';
 import { circumstances } from './report.mjs';
 import { postgresOptions } from './stock.mjs';
@@ -24,11 +25,10 @@ const { findRedisBinary, startPostgres, startRedis } = require(
 require('../test/support/load-typescript.js');
 const { RELEASED, releasedBuild } = require('../test/support/released-build.ts');
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const TASKS = number('TASKS', 1_000_000);
-const EVENTS = number('EVENTS', 3);
-const CLIENTS = number('CLIENTS', 8);
-const SECONDS = number('SECONDS', 15);
+const TASKS = numberSetting('TASKS', 1_000_000);
+const EVENTS = numberSetting('EVENTS', 3);
+const CLIENTS = numberSetting('CLIENTS', 8);
+const SECONDS = numberSetting('SECONDS', 15);
 
 const HEAVY = `ALTER TABLE "tasks" ADD COLUMN "bench" INTEGER;
 SELECT set_config('baton.tenant', 'system', true);

@@ -1,6 +1,7 @@
 // The neighbour of bench/neighbours.mjs with its servers, on a thread of its own: an attacker that keeps its own thread busy does not
 // delay it.
 import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import { startFriend } from './attacks/friend.mjs';
@@ -16,7 +17,6 @@ const MIB = 1_048_576;
 const WATCH_MS = 250;
 const MAX_ERRORS = 3;
 
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const now = () => performance.timeOrigin + performance.now();
 
 /** Ms from the end of each task until its webhook was told, since the last beginning. */

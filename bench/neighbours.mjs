@@ -13,6 +13,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -33,16 +34,16 @@ import { STREAM_ATTACKS } from './attacks/streams.mjs';
 import { usageOf } from './counters.mjs';
 import { NO_LIMITS } from './limits.mjs';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { startBaton } from './servers.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const names = (name, fallback) => (process.env[name] ? process.env[name].split(',') : fallback);
-const SECONDS = number('SECONDS', 20);
-const ATTACKERS = number('ATTACKERS', 4);
-const MANY_ATTACKERS = number('MANY_ATTACKERS', 60);
-const CALLERS = number('CALLERS', 2);
-const WORKERS = number('WORKERS', 2);
+const SECONDS = numberSetting('SECONDS', 20);
+const ATTACKERS = numberSetting('ATTACKERS', 4);
+const MANY_ATTACKERS = numberSetting('MANY_ATTACKERS', 60);
+const CALLERS = numberSetting('CALLERS', 2);
+const WORKERS = numberSetting('WORKERS', 2);
 /** How long the neighbour is measured before an attack and after it. */
 const REST_MS = 3_000;
 
@@ -50,8 +51,6 @@ const require = createRequire(import.meta.url);
 const { findRedisBinary } = require(path('dist/apps/local/src/services/index.js'));
 /** Of an agent at a name. No name server answers for any other name. */
 const FRIEND = 'friend.example';
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-
 /** What each attack sends, again and again. A refusal is an answer as any other. */
 const ATTACKS = {
   ...MACHINE_LOADS,

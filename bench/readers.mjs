@@ -4,15 +4,16 @@ import http from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { circumstances, printTable } from './report.mjs';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { startBaton } from './servers.mjs';
 
-const READERS = Number(process.env.READERS ?? 1_000);
-const EVENTS = Number(process.env.EVENTS ?? 10_000);
-const ROUNDS = Number(process.env.ROUNDS ?? 5);
+const READERS = numberSetting('READERS', 1_000);
+const EVENTS = numberSetting('EVENTS', 10_000);
+const ROUNDS = numberSetting('ROUNDS', 5);
 const AT_ONCE = 50;
 const CHUNKS = 40;
 // All readers must be there before the last piece.
-const CHUNK_MS = Number(process.env.CHUNK_MS ?? 1_500);
+const CHUNK_MS = numberSetting('CHUNK_MS', 1_500);
 const MB = 1024 * 1024;
 const VERSIONS = {
   '1.0': { subscribe: 'SubscribeToTask' },

@@ -5,13 +5,13 @@ import { createServer } from 'node:http';
 import { startCluster } from './cluster.mjs';
 import { Target } from './client.mjs';
 import { oneByOne, quantile, together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 9);
-const SECONDS = number('SECONDS', 6);
-const CLIENTS = number('CLIENTS', 8);
-const CHUNKS = number('CHUNKS', 200);
+const ROUNDS = numberSetting('ROUNDS', 9);
+const SECONDS = numberSetting('SECONDS', 6);
+const CLIENTS = numberSetting('CLIENTS', 8);
+const CHUNKS = numberSetting('CHUNKS', 200);
 const SINGLE = 40;
 /** A message as people write it: what is recorded of a call is mostly what the model was sent. */
 const TEXT = 'Please compare the two offers and say which one is better for us, and why. '.repeat(20);

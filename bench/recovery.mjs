@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Target } from './client.mjs';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { readyOf } from './ready.mjs';
 import { circumstances } from './report.mjs';
 import { composeRedis, postgresOptions } from './stock.mjs';
@@ -20,9 +21,8 @@ const dist = (path) => fileURLToPath(new URL(`../dist/${path}`, import.meta.url)
 const { findRedisBinary, startPostgres, startRedis } = require(dist('apps/local/src/services/index.js'));
 
 const SYSTEM_KEY = randomBytes(32).toString('base64');
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 10);
-const RUNS = number('RUNS', 50);
+const ROUNDS = numberSetting('ROUNDS', 10);
+const RUNS = numberSetting('RUNS', 50);
 const CHUNK_MS = 100;
 /** Long enough for the next worker to start; what is left of a round is canceled. */
 const CHUNKS = 1_200;

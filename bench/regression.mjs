@@ -6,13 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Target } from './client.mjs';
 import { usedBy } from './counters.mjs';
 import { oneByOne, quantile, together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton, startSkeleton } from './servers.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 4);
-const SECONDS = number('SECONDS', 2);
-const CLIENTS = number('CLIENTS', 32);
+const ROUNDS = numberSetting('ROUNDS', 4);
+const SECONDS = numberSetting('SECONDS', 2);
+const CLIENTS = numberSetting('CLIENTS', 32);
 const CHUNKS = 20;
 const SINGLE = 20;
 const IDLE_MS = 5_000;

@@ -4,15 +4,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counters, perUnit } from './counters.mjs';
 import { burst, oneByOne, quantile, together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton, startSdkServer, startSkeleton } from './servers.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 3);
-const SECONDS = number('SECONDS', 8);
-const CLIENTS = number('CLIENTS', 64);
-const WORKERS = number('WORKERS', 1);
-const COST_CLIENTS = number('COST_CLIENTS', 32);
+const ROUNDS = numberSetting('ROUNDS', 3);
+const SECONDS = numberSetting('SECONDS', 8);
+const CLIENTS = numberSetting('CLIENTS', 64);
+const WORKERS = numberSetting('WORKERS', 1);
+const COST_CLIENTS = numberSetting('COST_CLIENTS', 32);
 const CHUNKS = 20;
 const BURST = 20;
 const IDLE_MS = 30_000;

@@ -6,13 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startCluster } from './cluster.mjs';
 import { Counters, perUnit } from './counters.mjs';
 import { quantile, together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const list = (name, fallback) => (process.env[name] ?? fallback).split(',').map(Number);
-const ROUNDS = number('ROUNDS', 3);
-const SECONDS = number('SECONDS', 8);
-const CONCURRENCY = number('CONCURRENCY', 10);
+const ROUNDS = numberSetting('ROUNDS', 3);
+const SECONDS = numberSetting('SECONDS', 8);
+const CONCURRENCY = numberSetting('CONCURRENCY', 10);
 const CHUNKS = 20;
 const WAIT_MS = 100;
 const STREAM_CLIENTS = 64;

@@ -4,18 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { usageOf } from './counters.mjs';
 import { query } from './cluster.mjs';
 import { quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, printTable } from './report.mjs';
 import { startBaton } from './servers.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const MINUTES = number('MINUTES', 10);
-const CLIENTS = number('CLIENTS', 64);
-const EVERY = number('EVERY', 30);
+const MINUTES = numberSetting('MINUTES', 10);
+const CLIENTS = numberSetting('CLIENTS', 64);
+const EVERY = numberSetting('EVERY', 30);
 const CHUNKS = 20;
 const DEAD = `SELECT relname AS name, n_dead_tup::int AS dead, n_live_tup::int AS live FROM pg_stat_user_tables
   WHERE n_dead_tup > 100 ORDER BY n_dead_tup DESC`;
 
-const baton = await startBaton({ workers: number('WORKERS', 1) });
+const baton = await startBaton({ workers: numberSetting('WORKERS', 1) });
 const { target } = baton;
 const end = performance.now() + MINUTES * 60_000;
 let times = [];

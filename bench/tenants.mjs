@@ -5,13 +5,13 @@ import { Target } from './client.mjs';
 import { startCluster } from './cluster.mjs';
 import { Counters, perUnit } from './counters.mjs';
 import { quantile, together } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const TENANTS = (process.env.TENANTS ?? '1,8,64,500').split(',').map(Number);
-const CLIENTS = number('CLIENTS', 64);
-const ROUNDS = number('ROUNDS', 3);
-const SECONDS = number('SECONDS', 4);
+const CLIENTS = numberSetting('CLIENTS', 64);
+const ROUNDS = numberSetting('ROUNDS', 3);
+const SECONDS = numberSetting('SECONDS', 4);
 const CHUNKS = 20;
 
 const port = await getPort();

@@ -6,12 +6,13 @@
 import { message } from './caller.mjs';
 import { signIn, startChromium } from './chromium.mjs';
 import { connect, fillHuge, tenantsOf } from './fill.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton } from './servers.mjs';
 
-const ROUNDS = Number(process.env.ROUNDS ?? 9);
-const SPANS = Number(process.env.SPANS ?? 5_000);
-const EVENTS = Number(process.env.EVENTS ?? 10_000);
+const ROUNDS = numberSetting('ROUNDS', 9);
+const SPANS = numberSetting('SPANS', 5_000);
+const EVENTS = numberSetting('EVENTS', 10_000);
 const FRAMES = 120;
 
 const baton = await startBaton({ workers: 1 });

@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { randomBytes } from 'node:crypto';
 import { Target } from './client.mjs';
 import { oneByOne, quantile } from './load.mjs';
+import { numberSetting } from './number-setting.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton, startSkeleton } from './servers.mjs';
 
@@ -13,9 +14,8 @@ const require = createRequire(import.meta.url);
 require('../test/support/load-typescript.js');
 const { OtlpReceiver } = require('../test/support/otlp-receiver.ts');
 
-const number = (name, fallback) => Number(process.env[name] ?? fallback);
-const ROUNDS = number('ROUNDS', 5);
-const SENDS = number('SENDS', 200);
+const ROUNDS = numberSetting('ROUNDS', 5);
+const SENDS = numberSetting('SENDS', 200);
 const WARM_UP = 500;
 /** Sends that the machine has held up say nothing about the others. */
 const KEPT = 0.9;

@@ -1,11 +1,10 @@
 // The tenant of bench/neighbours.mjs that attacks.
 import { setMaxListeners } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { over, post } from './socket-attacks.mjs';
 
 const MIB = 1_048_576;
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-
 /** Guests reach the public agents of the attacker at these hosts. */
 export const [GUESTS, GUESTS_OF_ECHO] = ['guests.example', 'echo.example'];
 

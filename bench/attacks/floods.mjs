@@ -1,6 +1,6 @@
 // Attacks of bench/neighbours.mjs with many small writes: contexts, keys, schedules, cancels, answers.
+import { setTimeout as sleep } from 'node:timers/promises';
 const json = (value) => JSON.stringify(value);
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const post = (a, path, value) => a.request('POST', path, json(value));
 const rpc = (method, params) => json({ jsonrpc: '2.0', id: 1, method, params });
 const echo = (a, message, configuration = { returnImmediately: true }, method = 'SendMessage') =>

@@ -1,7 +1,7 @@
 // Attacks of bench/neighbours.mjs with frames of HTTP/2 on the port of gRPC.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { END_HEADERS, END_STREAM, frame, hpack, sendFrames, setting, TYPE, uint32 } from './http2-frames.mjs';
 
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const GET_TASK = '/lf.a2a.v1.A2AService/GetTask';
 
 /** Headers of a call. */

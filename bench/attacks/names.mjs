@@ -1,8 +1,8 @@
 // Attacks of bench/neighbours.mjs with names for which no name server answers.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GUESTS, sendBody } from './attacker.mjs';
 import { post } from './socket-attacks.mjs';
 
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const names16 = Array.from({ length: 16 }, (_, i) => `silent-${i}`);
 const pick = (list) => list[Math.floor(Math.random() * list.length)];
 const silentName = () => `n${Math.random().toString(36).slice(2)}.example`;

@@ -1,7 +1,8 @@
 // Attacks of bench/neighbours.mjs with reads of a tenant that has READ_TASKS (100,000) tasks, one of them with 50,000 events.
 import { connect, fillHuge, fillTenant } from '../fill.mjs';
+import { numberSetting } from '../number-setting.mjs';
 
-const TASKS = Number(process.env.READ_TASKS ?? 100_000);
+const TASKS = numberSetting('READ_TASKS', 100_000);
 const HUGE_EVENTS = 50_000;
 const EVENTS = 4;
 
