@@ -93,12 +93,12 @@ const ERROR = (thrown: unknown): unknown => {
  */
 export function createLogger(
   environment: Pick<Environment, 'logLevel'>,
-  processName?: string,
+  processName: string,
   destination: pino.DestinationStream = pino.destination(1),
 ): Logger {
   const options: pino.LoggerOptions = {
     level: environment.logLevel,
-    base: { ...(processName ? { process: processName } : {}), pid: process.pid },
+    base: { process: processName, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: ERROR },

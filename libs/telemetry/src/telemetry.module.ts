@@ -4,21 +4,20 @@ import { createLogger, Logger } from './logger.js';
 import { Metrics } from './metrics.js';
 import { endpointsOf, Tracing } from './tracing.js';
 
-const loggerOf = (processName?: string): Provider => ({
+const loggerOf = (processName: string): Provider => ({
   provide: Logger,
   useFactory: (environment: Environment) => createLogger(environment, processName),
   inject: [Environment],
 });
 
 /** @param processName `api` or `worker`: the service is `baton-<process>`, unless OTEL_SERVICE_NAME names another */
-const tracingOf = (processName?: string): Provider => ({
+const tracingOf = (processName: string): Provider => ({
   provide: Tracing,
   useFactory: async (environment: Environment, logger: Logger, metrics: Metrics) => {
     const endpoints = endpointsOf(environment);
     if (Object.keys(endpoints).length === 0) return new Tracing();
     const { openTelemetry } = await import('./open-telemetry.js');
-    const sources = { logger, metrics };
-    const { tracer, close } = openTelemetry(endpoints, environment, sources, processName ?? 'process');
+    const { tracer, close } = openTelemetry(endpoints, environment, { logger, metrics }, processName);
     return new Tracing(tracer, close);
   },
   inject: [Environment, Logger, Metrics],
@@ -26,7 +25,7 @@ const tracingOf = (processName?: string): Provider => ({
 
 /** Provides Logger, Metrics and Tracing to every module of a process. */
 @Global()
-@Module({ providers: [loggerOf(), Metrics, tracingOf()], exports: [Logger, Metrics, Tracing] })
+@Module({ providers: [Metrics], exports: [Logger, Metrics, Tracing] })
 export class TelemetryModule {
   /** @param processName written into every line of the log */
   static named(processName: string): DynamicModule {

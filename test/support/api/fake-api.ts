@@ -239,7 +239,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
   const testing = await Test.createTestingModule({
     imports: [
       ConfigModule.use(environment),
-      TelemetryModule,
+      TelemetryModule.named('api'),
       fakesModule(fakes),
       AccessModule,
       HttpModule,

@@ -31,7 +31,7 @@ export function compileWorker(
   return Test.createTestingModule({
     imports: [
       ConfigModule.use(environment),
-      TelemetryModule,
+      TelemetryModule.named('worker'),
       DatabaseModule,
       MessagingModule,
       LimitsModule,
