@@ -54,12 +54,8 @@ export class TaskCallResolver {
   /** The context of a call, with the task without its history. Throws `task-not-found` for callers that do not see the task. */
   async resolveSeen(id: string, exchange: Exchange): Promise<{ call: RequestContext; task: Task }> {
     const call = await this.resolve('getTask', id, exchange);
-    const asked = { tenant: '', id, historyLength: 0 };
-    const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
+    const query = { tenant: '', id, historyLength: 0 };
+    const task = await this.runner.run({ operation: 'getTask', request: query }, call, exchange);
     return { call, task };
   }
 }
-
-/** Whether the caller may see what shows the code of agents. */
-export const maySeeCode = ({ scopes }: RequestContext): boolean =>
-  scopes.includes('agents:write') || scopes.includes('admin');

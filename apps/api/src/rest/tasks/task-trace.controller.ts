@@ -7,7 +7,8 @@ import type { z } from 'zod';
 import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
 import { Describe } from '../../openapi/route.js';
 import { encodeModelCall } from './model-call-json.js';
-import { maySeeCode, TaskCallResolver } from './task-call-resolver.js';
+import { maySeeCode } from './may-see-code.js';
+import { TaskCallResolver } from './task-call-resolver.js';
 import { linksOf } from './task-links.js';
 import {
   callDetailAnswer,
