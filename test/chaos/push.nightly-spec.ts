@@ -11,6 +11,7 @@ import { freePort } from '../support/ports.js';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
 import { LOG } from '../support/log-sql.js';
+import { until } from '../support/until.js';
 
 // Workers and receivers are killed while they work, and Redis forgets everything once. More events, and what became of them:
 // PUSH_EVENTS=10000. The other driver: PUSH_DRIVER=postgres.
@@ -212,7 +213,7 @@ it(
     const [inline, first, second, deleted] = receivers as [Receiver, Receiver, Receiver, Receiver];
     const received = (): number => inline.count + first.count + second.count;
     const reach = async (share: number): Promise<void> => {
-      while (received() < share * EVENTS) await delay(50);
+      await until(() => received() >= share * EVENTS);
     };
     const begin = Date.now();
     let kills = 0;
@@ -234,7 +235,7 @@ it(
       await restart(first);
       await reach(0.4);
       await stack.redis?.flush();
-      while (deleted.count === 0) await delay(20);
+      await until(() => deleted.count > 0);
       await ask('DELETE', `/${deleted.id}`);
       deletedAt = Date.now();
       await reach(0.55);

@@ -91,8 +91,7 @@ describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
         let task = (await planner.call('SendMessage', sendParams('Plan a trip'))).result!.task;
         for (const answer of ['Lisbon', '3']) {
           expect(task.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
-          await stack.killWorkers();
-          await stack.addWorker();
+          await stack.replaceWorkers();
           task = (await planner.call('SendMessage', sendParams(answer, { taskId: task.id }))).result!.task;
         }
         expect(task.status.state).toBe('TASK_STATE_COMPLETED');

@@ -160,12 +160,6 @@ describe('approvals of agents further down', () => {
     expect(seen).toBe(state);
   }
 
-  /** `kill -9` of every worker; another one takes their place. */
-  async function replaceWorkers(): Promise<void> {
-    await stack.killWorkers();
-    await stack.addWorker();
-  }
-
   it('go up to the caller and not to the model, and the answer comes down on another worker', async () => {
     const task = await send('lead', 'sign page 3');
     expect(task.status.state).toBe(ASKS);
@@ -181,7 +175,7 @@ describe('approvals of agents further down', () => {
     expect(task.status.message.parts[0].text).toContain('clerk (asked by lead): desk_sign {');
     expect(await childrenOf(task.id as string)).toMatchObject([{ task: { status: { state: ASKS } } }]);
     expect(server.calls).toEqual([]);
-    await replaceWorkers();
+    await stack.replaceWorkers();
     const done = await send('lead', [approval('call-1-1/call-1-1', true)], task.id as string, 1);
     expect(done.status.state).toBe(COMPLETED);
     expect(textOf(done)).toBe('lead: clerk: signed');
@@ -226,7 +220,7 @@ describe('approvals of agents further down', () => {
     await caller('lead').call('SendMessage', { ...params, configuration });
     await stack.addWorker();
     await server.called('pay');
-    await replaceWorkers();
+    await stack.replaceWorkers();
     for await (const { data } of caller('lead').stream('SubscribeToTask', { id })) void data;
     pay.release();
     const { task } = await requestOf(id as string);

@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { asSystem } from '../support/tenants.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -203,8 +203,4 @@ async function ask(path: string, sent?: object, of = tenant): Promise<{ status: 
   const request = sent && { method: 'POST', body: JSON.stringify(sent) };
   const answer = await fetch(`${stack.apis[0]!.url}${path}`, { headers, ...request });
   return { status: answer.status, body: await answer.json() };
-}
-
-async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  while (!(await isTrue())) await delay(50);
 }

@@ -8,6 +8,7 @@ import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { NIGHTLY, nightlyDescribe } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -80,12 +81,6 @@ async function reached(id: string, ...states: string[]): Promise<any> {
   }
 }
 
-/** `kill -9` of the only worker; another one takes its place. */
-async function replaceWorker(): Promise<void> {
-  await stack.killWorkers();
-  await stack.addWorker();
-}
-
 const WAYS = [
   ['repeat', '/keyed/a', 'repeated'],
   ['verify', '/plain/b', 'verified'],
@@ -146,8 +141,8 @@ nightlyDescribe('many payments while workers are killed', () => {
       const seen = bank.effects.length;
       const isOver = async () =>
         (await Promise.all(ids.map(read))).every(({ state }) => state === 'completed');
-      while (bank.effects.length < seen + 5 && !(await isOver())) await delay(5);
-      await replaceWorker();
+      await until(async () => bank.effects.length >= seen + 5 || (await isOver()));
+      await stack.replaceWorkers();
     }
     const ended = await Promise.all(ids.map((id) => reached(id, 'completed')));
     for (const [task, { steps }] of ended.entries()) {

@@ -8,6 +8,7 @@ import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, increasing, textsOf } from '../support/streams.js';
+import { until } from '../support/until.js';
 
 const COUNT = 60;
 const COUNTED = Array.from({ length: COUNT }, (_, i) => `${i + 1} `);
@@ -176,7 +177,7 @@ describe('an agent in code', () => {
     // It does not end before the culprit has struck. Then each of them runs alone, and either may be the first.
     const innocent = await bystander('hazard-too', `count ${COUNT} when ${gate} exists`);
     const culprit = ask('hazard-too', 'kill');
-    while ((await deathsOf(innocent.taskId)) === 0) await delay(20);
+    await until(async () => (await deathsOf(innocent.taskId)) > 0);
     writeFileSync(gate, '');
     expect(stateOf(await culprit)).toBe('TASK_STATE_FAILED');
     expect(textsOf(await innocent.ended)).toEqual(COUNTED);
@@ -301,6 +302,6 @@ describe('an agent in code', () => {
       .catch(() => undefined);
     await delay(200);
     await stack.workers[0]!.kill();
-    while ([pid, tooPid].some(isAlive)) await delay(50);
+    await until(() => ![pid, tooPid].some(isAlive));
   });
 });

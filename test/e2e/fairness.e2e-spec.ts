@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { Hold } from '../support/hold.js';
@@ -10,6 +9,7 @@ import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { LOG } from '../support/log-sql.js';
+import { until } from '../support/until.js';
 
 const CONCURRENCY = 2;
 const SLOTS = 2 * CONCURRENCY;
@@ -119,7 +119,7 @@ describe.each(driversOf('redis'))('tenants on %s', (driver) => {
     const flood = callersOf(flooding);
     // The workers know of each other after a heartbeat.
     const reserved = 'SELECT FROM workers HAVING sum(reserved_slots) = $1';
-    while ((await rows(reserved, [RESERVED])).length === 0) await delay(50);
+    await until(async () => (await rows(reserved, [RESERVED])).length > 0);
     const metadata = { echo: { delayMs: 600_000 } };
     // Its first run takes no reserved slot then.
     const first = await accept(flood, 1, metadata);
@@ -140,7 +140,7 @@ describe.each(driversOf('redis'))('tenants on %s', (driver) => {
       return now!;
     };
     const busy = { running: SLOTS - RESERVED, isQueued: true, over: 0 };
-    while (JSON.stringify(await floodNow()) !== JSON.stringify(busy)) await delay(50);
+    await until(async () => JSON.stringify(await floodNow()) === JSON.stringify(busy));
     const callers = callersOf(single);
     for (let i = 0; i < 20; i++) {
       const { result } = await callers[i % 2]!.call('SendMessage', sendParams('me too'));
@@ -169,7 +169,7 @@ describe.each(driversOf('redis'))('tenants on %s', (driver) => {
       const ids = await accept(callers, 60);
       const written = () => readFileSync(COUNTER_FILE, 'utf8').trim().split('\n');
       // As many as may run do run, however slow a worker is.
-      while (written().length < 3) await delay(20);
+      await until(() => written().length >= 3);
       hold.release();
       expect(await ends(callers, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
       const notes = written();

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { gaugeBecomes, readGauge } from '../support/gauges.js';
@@ -7,6 +6,7 @@ import { nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { httpPost, RawSocket } from '../support/raw-socket.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 const LIMITS = {
   SSE_HEARTBEAT_MS: '400',
@@ -83,7 +83,7 @@ nightlyDescribe('a reader that stops reading', () => {
     // Its heap would not hold what they do not read.
     await gaugeBecomes(managementUrl, 'baton_open_streams', 0);
     const log = () => stack.apis[0]!.log();
-    while (log().split('"stream":"fell-behind"').length - 1 < READERS) await delay(50);
+    await until(() => log().split('"stream":"fell-behind"').length - 1 >= READERS);
     expect(await readOn(first[0]!, streams[0]!)).toEqual(oneTo(LAST));
     await Promise.all(streams.map((stream) => stream.return(undefined)));
     await everythingFreed();

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { GENERATIONS, type Said, type Version } from '../support/generations.js';
 import { Hold, times } from '../support/hold.js';
@@ -10,6 +9,7 @@ import { DRIVERS } from '../support/index.js';
 import { NIGHTLY } from '../support/nightly.js';
 import { type Frame, RawCaller, type RpcAnswer } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 import type { Wired } from '../support/wire.js';
 
 let stack: Stack;
@@ -228,7 +228,7 @@ describe('a message that is sent again', () => {
         () => 'answered',
         () => 'lost',
       );
-      while ((await tasksIn(contextId)).length === 0) await delay(20);
+      await until(async () => (await tasksIn(contextId)).length > 0);
       await stack.apis[0]!.kill();
       return answer;
     });

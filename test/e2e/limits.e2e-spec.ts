@@ -6,6 +6,7 @@ import { DRIVERS } from '../support/redis.js';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /** Longer than any test: what is changed is in force because every process is told. */
 const ENV = { TOKEN_CACHE_MS: '600000', WORKER_CONCURRENCY: '100' };
@@ -41,7 +42,7 @@ describe.each(driversOf('redis'))('limits on %s', (driver) => {
 
   /** A stream that is slow to begin is granted before its task is made. */
   const untilTasks = async (count: number, tenant: TestTenant): Promise<void> => {
-    while ((await tasksOf(tenant)) < count) await delay(20);
+    await until(async () => (await tasksOf(tenant)) >= count);
     expect(await tasksOf(tenant)).toBe(count);
   };
   const tasksOf = async ({ slug }: TestTenant): Promise<number> => {

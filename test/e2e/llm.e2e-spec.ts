@@ -131,12 +131,6 @@ class Caller {
   }
 }
 
-/** `kill -9` of the worker; another one takes its place. */
-async function replaceWorker(): Promise<void> {
-  await stack.killWorkers();
-  await stack.addWorker();
-}
-
 describe('an llm agent', () => {
   it('streams over either provider, one line apart, and remembers the context', async () => {
     for (const slug of ['openai', 'anthropic'] as const) {
@@ -170,7 +164,7 @@ describe('an llm agent', () => {
       async () => {
         if (isKilled) return;
         isKilled = true;
-        await replaceWorker();
+        await stack.replaceWorkers();
       },
     );
     expect(caller.text).toBe('It is noon.');
@@ -188,7 +182,7 @@ describe('an llm agent', () => {
     );
     const following = new Caller().follow(client.sendMessageStream(request('How many?')));
     await provider.request(2);
-    await replaceWorker();
+    await stack.replaceWorkers();
     const caller = await following;
     expect(caller.data).toEqual({ n: 3 });
     expect(caller.state).toBe(TaskState.TASK_STATE_COMPLETED);

@@ -12,6 +12,7 @@ import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { nightlyDescribe } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 const newKey = (): string => randomBytes(32).toString('base64');
 
@@ -50,8 +51,8 @@ interface SentTask {
 
 nightlyDescribe('the master key', () => {
   const [old, next] = [newKey(), newKey()];
-  /** Tasks of whose end the receiver was told. */
-  const told = new Set<string>();
+  /** Tasks whose end the receiver has got. */
+  const delivered = new Set<string>();
   const refused: string[] = [];
   let provider: ModelProvider;
   let receiver: Server;
@@ -68,7 +69,7 @@ nightlyDescribe('the master key', () => {
       request.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       request.once('end', () => {
         const id = /"taskId":"([^"]+)"/.exec(text)?.[1];
-        if (id !== undefined && text.includes('TASK_STATE_COMPLETED')) told.add(id);
+        if (id !== undefined && text.includes('TASK_STATE_COMPLETED')) delivered.add(id);
         response.end();
       });
     });
@@ -153,7 +154,7 @@ nightlyDescribe('the master key', () => {
     });
     const loaded = async (more: number): Promise<void> => {
       const enough = load.tasks.length + more;
-      while (load.tasks.length < enough) await delay(20);
+      await until(() => load.tasks.length >= enough);
     };
 
     await loaded(5);
@@ -161,7 +162,7 @@ nightlyDescribe('the master key', () => {
     const kept = [...stack.workers];
     // Only the worker with both keys takes it: there is no other one.
     const holding = send('first', 'hold');
-    while (held === 0) await delay(20);
+    await until(() => held > 0);
     await loaded(5);
     await replace(keys(next, old), kept);
     // From here on the new key encrypts.
@@ -182,7 +183,7 @@ nightlyDescribe('the master key', () => {
     const states = new Set(load.tasks.map(({ status }) => status.state));
     expect([...states]).toEqual(['TASK_STATE_COMPLETED']);
     const all = [...load.tasks, await holding];
-    while (all.some(({ id }) => !told.has(id))) await delay(20);
+    await until(() => all.every(({ id }) => delivered.has(id)));
     expect(refused).toEqual([]);
     expect(await rotate(next)).toMatch(/^0 secrets were encrypted again/);
     const gone = { DATABASE_URL: stack.database.url, ...keys(old) };

@@ -117,8 +117,7 @@ describe('models in code', () => {
     const { task_id: id } = (await rest('GET', '/v1/tasks')).tasks[0] as { task_id: string };
     const during = await rest('GET', `/v1/tasks/${id}/trace`);
     expect(modelSpans(during)).toMatchObject([{ state: 'succeeded' }, { state: 'running', ended_at: null }]);
-    await stack.killWorkers();
-    await stack.addWorker();
+    await stack.replaceWorkers();
     const { task } = (await answer).result!;
     release();
     expect(saidIn(task)).toBe('first second');
@@ -197,8 +196,7 @@ describe('models in code', () => {
       const caller = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read', 'tasks:write');
       expect(JSON.stringify(await answer(caller))).toContain('tasks:approve');
       expect(server.calls).toHaveLength(0);
-      await stack.killWorkers();
-      await stack.addWorker();
+      await stack.replaceWorkers();
       const { task: ended } = (await answer(tenant.token)).result!;
       expect(saidIn(ended)).toBe('I saw it.');
       expect(provider.requests).toHaveLength(2);

@@ -1,6 +1,7 @@
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 const WARNING = expect.stringContaining('no worker is alive') as string;
 
@@ -31,9 +32,6 @@ describe('an API without any worker', () => {
     return Number(text.match(new RegExp(`^${name} (.*)$`, 'm'))?.[1]);
   };
   const logged = (text: string): number => stack.apis[0]!.log().split(text).length - 1;
-  const until = async (holds: () => Promise<boolean> | boolean): Promise<void> => {
-    while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
-  };
 
   it('answers a blocking send with the task as it is, and says everywhere that there is no worker', async () => {
     const [now, before] = await Promise.all([

@@ -56,11 +56,8 @@ function endAgents(worker: number): void {
   }
 }
 
-/** In place of all workers, one that has other code, and has never had the code before. */
-async function replaceWorkers(agents: string): Promise<void> {
-  await stack.killWorkers();
-  await stack.addWorker({ BATON_AGENTS_DIR: agents });
-}
+/** In place of all workers, one with other code, without the code before. */
+const deployWorker = (agents: string): Promise<void> => stack.replaceWorkers({ BATON_AGENTS_DIR: agents });
 
 describe('a task of an agent that pins its tasks', () => {
   beforeAll(async () => {
@@ -86,17 +83,17 @@ describe('a task of an agent that pins its tasks', () => {
 
   it('goes on with the code with which it began, in a worker that has never had it; a new task runs the new code', async () => {
     const asked = await send('keeper', 'go');
-    await replaceWorkers(deploy('2.0.0'));
+    await deployWorker(deploy('2.0.0'));
     const done = await send('keeper', 'old', asked.id as string);
     expect(saidIn(done)).toBe('hello of 1.0.0 1.0.0, old, words of 1.0.0 1.0.0');
     const next = await send('keeper', 'go');
     await send('keeper', 'go');
-    await replaceWorkers(deploy('1.0.0'));
+    await deployWorker(deploy('1.0.0'));
     const { versions, pinned } = await ask('/v1/agents/keeper/open-versions');
     expect(pinned).toBe(true);
     const hash = expect.stringMatching(/^[0-9a-f]{16}$/) as string;
     expect(versions).toMatchObject([{ version: null, code: hash, current: false, open_tasks: 2 }]);
-    await replaceWorkers(join(folder, '2.0.0'));
+    await deployWorker(join(folder, '2.0.0'));
     expect(await stack.baton('agents', 'open', 'keeper', ...door())).toMatch(/^[0-9a-f]{16} +yes +2 /m);
     expect(saidIn(await send('keeper', 'new', next.id as string))).toBe(
       'hello of 2.0.0 2.0.0, new, words of 2.0.0 2.0.0',
@@ -105,7 +102,7 @@ describe('a task of an agent that pins its tasks', () => {
 
   nightlyIt('parks as before once the agent no longer pins its tasks', async () => {
     const asked = await send('keeper', 'go');
-    await replaceWorkers(deploy('3.0.0', 'latest'));
+    await deployWorker(deploy('3.0.0', 'latest'));
     await new RawCaller(stack.url(0, 'keeper'), tenant.token).call('SendMessage', {
       ...sendParams('old', { taskId: asked.id as string }),
       configuration: { returnImmediately: true },
@@ -113,14 +110,14 @@ describe('a task of an agent that pins its tasks', () => {
     const { parked } = await untilParked(asked.id as string);
     expect(parked.problem).toContain('first of 3.0.0');
     // It pins again: the task continues by itself, with its own code.
-    await replaceWorkers(deploy('2.0.0'));
+    await deployWorker(deploy('2.0.0'));
     expect(saidIn(await ended(asked.id as string))).toBe('hello of 2.0.0 2.0.0, old, words of 2.0.0 2.0.0');
   });
 
   nightlyIt(
     'goes on with its code when files are overwritten below the running worker; a new task runs the new files',
     async () => {
-      await replaceWorkers(deploy('4.0.0'));
+      await deployWorker(deploy('4.0.0'));
       const asked = await send('keeper', 'go');
       overwrite(join(folder, '4.0.0'), '4.1.0');
       endAgents(stack.workers[0]!.pid);
@@ -140,7 +137,7 @@ describe('a task of an agent that pins its tasks', () => {
         { current: false, open_tasks: 1 },
         { current: true, open_tasks: 1 },
       ]);
-      await replaceWorkers(join(folder, '4.0.0'));
+      await deployWorker(join(folder, '4.0.0'));
       expect(saidIn(await send('keeper', 'old', before.id as string))).toContain('hello of 4.0.0 4.0.0');
       expect(saidIn(await send('keeper', 'new', next.id as string))).toContain('hello of 4.1.0 4.1.0');
     },

@@ -12,6 +12,7 @@ import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type StackOptions } from '../support/stack.js';
 import { followToCompletion, increasing, textsOf } from '../support/streams.js';
 import { LOG } from '../support/log-sql.js';
+import { until } from '../support/until.js';
 
 const LEASE_MS = Number(CRASH_SETTINGS.LEASE_MS);
 const CHUNKS = 30;
@@ -73,7 +74,7 @@ async function followMany(count: number) {
     return all;
   };
   /** Rejects when a task fails, or when all have completed and it still does not hold. */
-  const until = async (what: string, holds: () => boolean): Promise<void> => {
+  const reach = async (what: string, holds: () => boolean): Promise<void> => {
     const held = new Promise<void>((resolve) => {
       look = () => {
         if (holds()) resolve();
@@ -85,8 +86,8 @@ async function followMany(count: number) {
     });
     await Promise.race([held, ended]);
   };
-  await until('all spoke', () => tasks.every(({ frames }) => frames.length >= 3));
-  return { echoes: tasks, until, done };
+  await reach('all spoke', () => tasks.every(({ frames }) => frames.length >= 3));
+  return { echoes: tasks, reach, done };
 }
 
 function expectWhole(echoes: Follower[]): void {
@@ -147,11 +148,11 @@ nightlyDescribe('with short leases', () => {
       const text = `SELECT lease_expires_at AS at FROM runs WHERE state = 'running' ORDER BY id`;
       return (await select<{ at: Date }>(text)).map(({ at }) => at);
     };
-    while ((await leases()).length < 9 || computing.frames.length < 3) await delay(50);
+    await until(async () => (await leases()).length >= 9 && computing.frames.length >= 3);
     // The event loop stands still from here on.
     for (let beats = 0; beats < 3; beats++) {
       const before = await leases();
-      while (!(await leases()).every((end, i) => end > before[i]!)) await delay(50);
+      await until(async () => (await leases()).every((end, i) => end > before[i]!));
     }
     await Promise.all([done(), computing.done]);
     expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
@@ -160,10 +161,10 @@ nightlyDescribe('with short leases', () => {
   });
 
   it('gives up a worker whose event loop stands still for too long', async () => {
-    const { echoes, until, done } = await followMany(8);
+    const { echoes, reach, done } = await followMany(8);
     const { worker, tasks } = await busiest();
     worker.signal('SIGUSR2');
-    await until('the lost runs spoke again', () =>
+    await reach('the lost runs spoke again', () =>
       echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)),
     );
     await done();
@@ -211,7 +212,7 @@ describe.each(driversOf('redis'))('on %s, with long leases', (driver) => {
   // Postgres alone decides this: once is enough.
   if (driver === DRIVERS[0]) {
     it('refuses the late words of a worker that was stopped for longer than a lease', async () => {
-      const { echoes, until, done } = await followMany(8);
+      const { echoes, reach, done } = await followMany(8);
       const { worker, tasks } = await busiest();
       worker.signal('SIGSTOP');
       // Again until they are gone: its last heartbeat may still be on its way.
@@ -219,7 +220,7 @@ describe.each(driversOf('redis'))('on %s, with long leases', (driver) => {
         await stack.endLeases([worker]);
         await delay(50);
       }
-      await until('the lost runs spoke again', () =>
+      await reach('the lost runs spoke again', () =>
         echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)),
       );
       // The agents' processes were not stopped: they say the rest to a worker that will read it too late.
@@ -230,16 +231,16 @@ describe.each(driversOf('redis'))('on %s, with long leases', (driver) => {
       expect(echoes.filter((echo) => echo.spokeAgain)).toHaveLength(tasks.size);
       expect(await attempts(echoes)).toEqual(tasks.size === echoes.length ? [2] : [1, 2]);
       expect(await select(WRITTEN_LATE)).toEqual([]);
-      while (!worker.log().includes('lease-lost')) await delay(50);
+      await until(() => worker.log().includes('lease-lost'));
     });
   }
 
   // How long it takes with the leases of production is measured by bench/recovery.mjs.
   it('lets the runs of a killed worker speak again as soon as its connection has ended, and no others', async () => {
-    const { echoes, until, done } = await followMany(20);
+    const { echoes, reach, done } = await followMany(20);
     const { worker, tasks } = await busiest();
     await worker.kill();
-    await until('the lost runs spoke again', () =>
+    await reach('the lost runs spoke again', () =>
       echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)),
     );
     const others = stack.workers.filter(({ pid }) => pid !== worker.pid);

@@ -119,8 +119,7 @@ describe('agents that live elsewhere', () => {
     const asked = await callerOf('speaks-0-3').call('SendMessage', sendParams('ask'));
     const { id, status } = asked.result!.task;
     expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
-    await stack.killWorkers();
-    await stack.addWorker();
+    await stack.replaceWorkers();
     const answer = sendParams('the red one', { taskId: id });
     const answered = await callerOf('speaks-0-3').call('SendMessage', answer);
     const { task } = answered.result!;
@@ -141,8 +140,7 @@ describe('agents that live elsewhere', () => {
     const frames = await stream(callerOf('speaks-1-0').with({ traceparent }), 'count 6', async (answer) => {
       if (answer !== counted(3) || isKilled) return;
       isKilled = true;
-      await stack.killWorkers();
-      await stack.addWorker();
+      await stack.replaceWorkers();
       void agent.wasAsked('SubscribeToTask', subscriptions + 1).then(() => agent.executor.release());
     });
     expect(answerIn(frames)).toBe(counted(6));

@@ -87,12 +87,6 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     provider.reply({ calls: [{ name: 'desk_report', input: {} }] }, { text: 'Here it is.' });
   });
 
-  /** `kill -9` of the only worker; another one takes its place. */
-  async function replaceWorker(): Promise<void> {
-    await stack.killWorkers();
-    await stack.addWorker();
-  }
-
   const desk = () => ({ ...PATIENT, name: 'desk', url: server.url, neverRepeat: 'all' });
 
   const write = () => send([{ text: isCode ? JSON.stringify({ mcp: [desk()] }) : 'Write the report' }]);
@@ -131,10 +125,10 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     const done = write();
     const task = await server.task();
     await lookedAt(task);
-    await replaceWorker();
+    await stack.replaceWorkers();
     await lookedAt(task);
     await suspended();
-    await replaceWorker();
+    await stack.replaceWorkers();
     await lookedAt(task);
     task.complete(says('the report'));
     const { status } = await done;
@@ -167,7 +161,7 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     const { id, status } = await asked;
     expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
     expect(status.message.parts[0].text).toContain('desk_report of the server desk asks: For whom?');
-    await replaceWorker();
+    await stack.replaceWorkers();
     const done = send([{ data: { name: 'Ada' } }], id);
     await server.until(() => task.updates.length > 0);
     task.complete(says('for Ada'));

@@ -1,12 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { GrpcCaller, V0_3_SERVICE } from '../support/api/grpc-caller.js';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { nightlyIt } from '../support/nightly.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 import { freshId } from '../support/wire.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
@@ -48,10 +48,6 @@ afterAll(async () => {
   await stack.stop();
   rmSync(FOLDER, { recursive: true });
 });
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await delay(20);
-}
 
 const headers = (version: string) => ({
   authorization: `Bearer ${token}`,

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { RUNTIMES } from '../../libs/agents/src/runtimes.js';
 import { DRIVERS } from '../support/index.js';
@@ -11,6 +10,7 @@ import { type LogEntry, defectsOf, readLog } from '../support/runtimes/task-log.
 import { Stack, type TestTenant } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
 import { LOG } from '../support/log-sql.js';
+import { until } from '../support/until.js';
 
 const ROWS = Object.entries(RUNTIME_ROWS);
 const having = <K extends keyof RuntimeRow>(key: K) =>
@@ -217,7 +217,7 @@ describe('a limit of the tenant', () => {
     const text = `SELECT count(*)::int AS chunks FROM ${LOG} e JOIN runs r USING (task_id, attempt)
       WHERE task_id = (SELECT max(id::text)::uuid FROM tasks) AND payload::jsonb ? 'artifactUpdate'`;
     const chunks = async () => (await client.query<{ chunks: number }>(text)).rows[0]!.chunks;
-    while ((await chunks()) < Math.min(sent - 1, MAX_EVENTS)) await delay(20);
+    await until(async () => (await chunks()) >= Math.min(sent - 1, MAX_EVENTS));
   };
 
   it.each(over(ROWS.map(([name, row]) => [name, row, row.large])))(

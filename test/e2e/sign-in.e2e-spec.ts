@@ -141,8 +141,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
         });
         // The token is refused: it is refreshed, and the request sent again.
         server.expireAccess();
-        await stack.killWorkers();
-        await stack.addWorker();
+        await stack.replaceWorkers();
         provider.reply({ calls: [{ name: 'crm_look', input: {} }] }, { text: 'In London.' });
         const done = await send(caller);
         expect(done.status.state).toBe('TASK_STATE_COMPLETED');

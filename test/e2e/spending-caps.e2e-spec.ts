@@ -208,8 +208,7 @@ nightlyIt(
       state: 'INPUT_REQUIRED',
       asked: { callId: 'step-1-4-cap-1', tool: 'spending_cap' },
     });
-    await stack.killWorkers();
-    await stack.addWorker();
+    await stack.replaceWorkers();
     const unclear = await say('coder', id, 'how much?');
     expect(unclear).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-4-cap-1' } });
     expect(unclear.text).toMatch(/^That is neither yes nor no\.\n/);
@@ -314,8 +313,7 @@ nightlyIt('a call whose worker dies takes no room twice, and what it reserved is
   const sent = send('clerk');
   await isAsked;
   provider.answer(() => ({ text: 'done', ...USAGE }));
-  await stack.killWorkers();
-  await stack.addWorker();
+  await stack.replaceWorkers();
   expect(await sent).toMatchObject({ state: 'COMPLETED' });
   expect(await used()).toEqual({ 'agent clerk': '0.20' });
 });

@@ -1,12 +1,12 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -58,7 +58,7 @@ describe('durable steps of an agent in code', () => {
         { op: 'step', name: 'c' },
       ]);
       await until(() => namesIn(file).includes('b'));
-      if (who === 'worker') await replaceWorker();
+      if (who === 'worker') await stack.replaceWorkers();
       else process.kill(pidOf(file, 'b'), 'SIGKILL');
       await until(() => namesIn(file).filter((name) => name === 'b').length === 2);
       writeFileSync(gate, '');
@@ -94,7 +94,7 @@ describe('durable steps of an agent in code', () => {
       return { id, file, ms: 1000 * seconds };
     };
     const { id, file, ms } = await sleepFor(5);
-    await replaceWorker();
+    await stack.replaceWorkers();
     await until(async () => (await taskOf(id)).status.state === COMPLETED);
     expect(namesIn(file)).toEqual(['before', 'after']);
     const [, nap] = await stepsOf(id);
@@ -106,7 +106,7 @@ describe('durable steps of an agent in code', () => {
     const asked = await callerOf('trial').call('SendMessage', sendParams('hi'));
     const { id, status } = asked.result!.task;
     expect(status).toMatchObject({ state: WAITS, message: { parts: [{ text: 'What is your name?' }] } });
-    await replaceWorker();
+    await stack.replaceWorkers();
     const answered = await callerOf('trial').call('SendMessage', sendParams('Ada', { taskId: id }));
     expect(saidIn(answered.result!.task)).toMatch(/^Goodbye Ada, account [0-9a-f-]{36} is closed\.$/);
     expect(await stepsOf(id)).toMatchObject([
@@ -185,12 +185,6 @@ async function eventsOf(id: string): Promise<string[]> {
   return (await response.text()).split('\n\n');
 }
 
-/** Kills the worker and starts another. */
-async function replaceWorker(): Promise<void> {
-  await stack.killWorkers();
-  await stack.addWorker();
-}
-
 const linesOf = (file: string): string[] =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
 const namesIn = (file: string): string[] => linesOf(file).map((line) => line.split(' ')[0] ?? '');
@@ -200,7 +194,3 @@ const pidOf = (file: string, name: string): number =>
       .findLast((line) => line.startsWith(`${name} `))
       ?.split(' ')[1],
   );
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await delay(30);
-}

@@ -1,10 +1,10 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Hold, times } from '../support/hold.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /** Longer than any test: a revocation is in force because every process is told. */
 const ENV = { TOKEN_CACHE_MS: '600000' };
@@ -81,7 +81,7 @@ describe('tenants', () => {
       id: string;
     }[];
     await stack.baton('tokens', 'revoke', '--tenant', slug, listed!.id);
-    for (const api of [0, 1]) while ((await post(token, api)).status === 200) await delay(20);
+    for (const api of [0, 1]) await until(async () => (await post(token, api)).status !== 200);
   });
 
   it('lose what they are waiting for when a token is revoked, and the tasks go on for others', async () => {
@@ -120,14 +120,14 @@ describe('tenants', () => {
     const statuses = async () => [(await post(token, 0)).status, (await post(token, 1)).status];
     expect(await statuses()).toEqual([200, 200]);
     await stack.baton('tenants', 'suspend', slug, '--reason', 'unpaid bill');
-    for (const api of [0, 1]) while ((await post(token, api)).status === 200) await delay(20);
+    for (const api of [0, 1]) await until(async () => (await post(token, api)).status !== 200);
     const refused = await post(token, 0, 'SendMessage');
     expect(refused.status).toBe(403);
     expect(await refused.json()).toMatchObject({
       error: { message: 'the tenant is suspended: unpaid bill', data: [{ reason: 'TENANT_SUSPENDED' }] },
     });
     await stack.baton('tenants', 'resume', slug);
-    for (const api of [0, 1]) while ((await post(token, api)).status === 403) await delay(20);
+    for (const api of [0, 1]) await until(async () => (await post(token, api)).status !== 403);
     expect(await statuses()).toEqual([200, 200]);
 
     const params = sendParams('slow', { metadata: { echo: { delayMs: 600_000 } } });
@@ -218,7 +218,7 @@ describe('tenants', () => {
       const listed = JSON.parse(await tokens('list')) as { id: string; lastUsedAt: string | null }[];
       return listed.find((each) => each.id === made.id)!.lastUsedAt !== null;
     };
-    while (!(await isUsed())) await delay(50);
+    await until(isUsed);
   });
 
   it('get back what they sent, whatever characters it has', async () => {

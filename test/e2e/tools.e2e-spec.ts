@@ -98,12 +98,6 @@ const clerk = (...others: object[]) => ({
   },
 });
 
-/** `kill -9` of the only worker; another one takes its place. */
-async function replaceWorker(): Promise<void> {
-  await stack.killWorkers();
-  await stack.addWorker();
-}
-
 /** Every row of every table of the database, and the logs of all processes. */
 async function everything(): Promise<[where: string, text: string][]> {
   const client = new Client({ connectionString: stack.database.url });
@@ -151,7 +145,7 @@ describe('an agent with tools', () => {
     );
     const done = send('Read the bill, copy it and pay it');
     await Promise.all([server.called('copy'), server.called('pay')]);
-    await replaceWorker();
+    await stack.replaceWorkers();
     await server.called('copy', 2);
     copy.release();
     const task = await done;
@@ -187,7 +181,7 @@ describe('an agent with tools', () => {
     expect(await effectsOf(asked.id)).toMatchObject([
       { name: 'desk_sign', outcome: 'intended', ended_at: null },
     ]);
-    await replaceWorker();
+    await stack.replaceWorkers();
     expect(callsOf('sign')).toBe(0);
     const task = await send('yes', asked.id);
     expect(task.status.state).toBe('TASK_STATE_COMPLETED');
@@ -203,7 +197,7 @@ describe('an agent with tools', () => {
       const { id } = await send('Sign it');
       const asked = send('approve', id);
       await server.called('sign');
-      await replaceWorker();
+      await stack.replaceWorkers();
       expect((await asked).status).toMatchObject({
         state: 'TASK_STATE_INPUT_REQUIRED',
         message: { parts: [{}, { data: { approval: { callId: 'call-1-1', unknownOutcome: true } } }] },
@@ -271,7 +265,7 @@ describe('an agent with tools', () => {
     const { messages } = provider.requests[1]?.body as { messages: { role: string; content: string }[] };
     const pid = Number(messages.find(({ role }) => role === 'tool')?.content);
     expect([pid > 1, isRunning(pid)]).toEqual([true, true]);
-    await replaceWorker();
+    await stack.replaceWorkers();
     while (isRunning(pid)) await setTimeout(10);
     await Promise.race([server.called('copy', 2), early]);
     early.catch(() => undefined);

@@ -7,6 +7,7 @@ import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -167,7 +168,7 @@ describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
     bank.refused.delete(two!.back);
     const shown = await stack.baton('tasks', 'continue', failed.task_id as string, ...door());
     const [, goesOn = ''] = /continues as task (\S+)\./.exec(shown) ?? [];
-    while ((await read(goesOn)).state !== 'completed') await delay(50);
+    await until(async () => (await read(goesOn)).state === 'completed');
     expect(effectsOf('broken')).toEqual(['one', 'two', 'back-one', 'back-two']);
     expect(bank.keysOf(one!.back).size).toBe(1);
   });

@@ -1,11 +1,11 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -50,9 +50,6 @@ describe.each(driversOf('postgres'))(
       const headers = { authorization: `Bearer ${token}` };
       return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers })).json();
     }
-    const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
-      while (!(await isSo())) await delay(30);
-    };
     const isIn = (id: string, state: string) => async () => (await read(id)).task.status.state === state;
     const textIn = ({ task }: any): string => task.status.message.parts[0].text as string;
 
@@ -83,8 +80,7 @@ describe.each(driversOf('postgres'))(
         const id = await begin(file, ops);
         for (const effects of [300, 1_100]) {
           await until(() => namesIn(file).length >= effects);
-          await stack.killWorkers();
-          await stack.addWorker();
+          await stack.replaceWorkers();
         }
         await until(isIn(id, STATE.done));
         const { task, steps } = await read(id);
@@ -123,8 +119,7 @@ describe.each(driversOf('postgres'))(
         { op: 'chunk', name: '2', append: true },
       ];
       const { id, file } = await askFor(ops, async (asking) => {
-        await stack.killWorkers();
-        await stack.addWorker();
+        await stack.replaceWorkers();
         seen.clear();
         streams = [watch(asking, '1.0', 'SubscribeToTask'), watch(asking, '0.3', 'tasks/resubscribe')];
         await until(() => streams.length === seen.size);
@@ -161,8 +156,7 @@ describe.each(driversOf('postgres'))(
       const { error } = await caller().call('SendMessage', sendParams('Ada', { taskId: late }));
       expect(error!.message).toMatch(/the time for an answer is over/);
       // The step that died is run again, and the end of the question stays as it is.
-      await stack.killWorkers();
-      await stack.addWorker();
+      await stack.replaceWorkers();
       writeFileSync(gate, '');
       await until(isIn(late, STATE.done));
       expect(textIn(await read(late))).toBe('["INPUT_TIMEOUT","after"]');

@@ -6,6 +6,7 @@ import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /** Longer than a busy machine keeps the CPU from a process: an innocent run may lose no attempt to that. */
 const STALL_MS = 12_000;
@@ -43,13 +44,11 @@ describe('a run that freezes its worker each time', () => {
     const text = `SELECT task_id, state, deaths, split_part(worker_id, '-', 1) AS pid FROM runs`;
     return (await client.query<Row>(text)).rows;
   };
-  const until = async (holds: (rows: Row[]) => boolean): Promise<Row[]> => {
-    for (;;) {
+  const runsWhen = (holds: (rows: Row[]) => boolean): Promise<Row[]> =>
+    until(async () => {
       const rows = await runs();
-      if (holds(rows)) return rows;
-      await delay(50);
-    }
-  };
+      return holds(rows) && rows;
+    });
 
   it('fails after its attempts, and those that were beside it complete', async () => {
     const send = async (agent: string, params: object): Promise<string> => {
@@ -69,7 +68,7 @@ describe('a run that freezes its worker each time', () => {
       // Then each runs alone, in any order.
       if (deaths === 2) hold.release();
       const running = (row: Row): boolean => row.state === 'running' && row.deaths === deaths;
-      const rows = await until((all) => {
+      const rows = await runsWhen((all) => {
         const there = all.filter(running);
         // As long as they are allowed to be together, all of them are when the worker freezes.
         const wanted = deaths < 2 ? INNOCENTS + 1 : 1;
@@ -88,7 +87,7 @@ describe('a run that freezes its worker each time', () => {
       await stack.addWorker();
     }
 
-    const rows = await until((all) => all.every(({ state }) => ['succeeded', 'failed'].includes(state)));
+    const rows = await runsWhen((all) => all.every(({ state }) => ['succeeded', 'failed'].includes(state)));
     const ended = Object.fromEntries(rows.map(({ task_id: id, state }) => [id, state]));
     expect(ended).toEqual({
       ...Object.fromEntries(innocents.map((id) => [id, 'succeeded'])),

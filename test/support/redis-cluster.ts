@@ -2,16 +2,16 @@ import { Redis } from 'ioredis';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './ports.js';
 import { findRedisBinary, type RunningRedis } from '../../apps/local/src/services/index.js';
 import { startStockRedis } from './stock-redis.js';
+import { untilReady } from './until.js';
 
 const SLOTS = 16_384;
 /** Three primaries, and a replica for each of the first two. */
 const [PRIMARIES, NODES] = [3, 5];
 /** Between two questions to servers that are not there yet. */
-const ASK_MS = 50;
+const RECONNECT_MS = 50;
 const PASSWORD = 'of-the-cluster';
 /** What Baton's keys and channels have between their braces. */
 const TAG = 'baton';
@@ -75,12 +75,12 @@ export async function startRedisCluster(): Promise<RedisCluster> {
 
   async function failOver(): Promise<void> {
     const old = await owner();
-    await until(() => hasReplica(old));
+    await untilReady(() => hasReplica(old));
     old.process.kill();
     await old.process.exited;
-    await until(async () => (await owner()) !== old);
+    await untilReady(async () => (await owner()) !== old);
     old.process = (await old.start()).process;
-    await until(async () => hasReplica(await owner()));
+    await untilReady(async () => hasReplica(await owner()));
   }
 
   // The nodes can do one of them at a time.
@@ -93,7 +93,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
     failOver: inTurn(failOver),
     flush: inTurn(async () => void (await (await owner()).client.flushall())),
     hasAll: async (processes) => {
-      await until(async () => {
+      await untilReady(async () => {
         const channel = `{${TAG}}:control`;
         const { client } = await owner();
         const clients = (await client.call('CLIENT', 'LIST')) as string;
@@ -129,7 +129,7 @@ async function startNodes(root: string): Promise<Node[]> {
           ],
         });
       const running = await start();
-      const client = new Redis(running.url, { retryStrategy: () => ASK_MS, maxRetriesPerRequest: 0 });
+      const client = new Redis(running.url, { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: 0 });
       client.on('error', () => undefined);
       return { ...running, client, port, start, id: (await client.call('CLUSTER', 'MYID')) as string };
     }),
@@ -153,20 +153,18 @@ async function form(nodes: readonly Node[]): Promise<void> {
   const owner = Math.floor(slot / share);
   for (const [n, replica] of nodes.slice(PRIMARIES).entries()) {
     const { id } = nodes[(owner + n) % PRIMARIES]!;
-    await until(async () => String(await replica.client.cluster('NODES')).includes(id));
-    await until(async () => (await replica.client.call('CLUSTER', 'REPLICATE', id)) === 'OK');
-    await until(async () => (await replica.client.info('replication')).includes('master_link_status:up'));
+    await untilReady(async () => String(await replica.client.cluster('NODES')).includes(id));
+    await untilReady(async () => (await replica.client.call('CLUSTER', 'REPLICATE', id)) === 'OK');
+    await untilReady(async () =>
+      (await replica.client.info('replication')).includes('master_link_status:up'),
+    );
   }
   for (const { client } of nodes) {
-    await until(async () => {
+    await untilReady(async () => {
       const info = await client.cluster('INFO');
       return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${NODES}`);
     });
   }
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition().catch(() => false))) await delay(ASK_MS);
 }
 
 const isPrimary = async ({ client }: Node): Promise<boolean> =>

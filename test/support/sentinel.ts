@@ -2,17 +2,14 @@ import { Redis } from 'ioredis';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './ports.js';
 import { findRedisBinary } from '../../apps/local/src/services/index.js';
 import { type ServiceProcess, startService } from '../../apps/local/src/services/service-process.js';
 import { startStockRedis } from './stock-redis.js';
+import { untilReady } from './until.js';
 
 const NAME = 'main';
 const SENTINEL_PASSWORD = 'of-the-sentinels';
-/** Between two questions to a server that is not there yet. */
-const ASK_MS = 100;
-
 /** A primary of Redis, a replica, and three Sentinels that watch both. */
 export interface SentinelRedis {
   /** As REDIS_URL has it. */
@@ -45,9 +42,6 @@ export async function startSentinelRedis(): Promise<SentinelRedis> {
     ports.map((own) => new Redis({ host: '127.0.0.1', port: own, password: SENTINEL_PASSWORD })),
   ];
   for (const client of [primary, replica, ...asked]) client.on('error', () => undefined);
-  const until = async (condition: () => Promise<boolean>): Promise<void> => {
-    while (!(await condition().catch(() => false))) await delay(ASK_MS);
-  };
   const isKnown = async (sentinel: Redis): Promise<boolean> => {
     const [others, replicas] = (await Promise.all([
       sentinel.call('SENTINEL', 'SENTINELS', NAME),
@@ -57,7 +51,7 @@ export async function startSentinelRedis(): Promise<SentinelRedis> {
       others.length === 2 && replicas.length === 1 && String(replicas[0]).includes('master-link-status,ok')
     );
   };
-  await Promise.all(asked.map((sentinel) => until(() => isKnown(sentinel))));
+  await Promise.all(asked.map((sentinel) => untilReady(() => isKnown(sentinel))));
   return {
     url:
       `redis://:${password}@127.0.0.1:${ports[0]}/0?sentinel=${NAME}&sentinelPassword=${SENTINEL_PASSWORD}` +
@@ -69,7 +63,7 @@ export async function startSentinelRedis(): Promise<SentinelRedis> {
     crashPrimary: async () => {
       first.process.kill();
       await first.process.exited;
-      await until(async () => ((await replica.call('ROLE')) as string[])[0] === 'master');
+      await untilReady(async () => ((await replica.call('ROLE')) as string[])[0] === 'master');
     },
     stop: async () => {
       for (const client of [primary, replica, ...asked]) client.disconnect();

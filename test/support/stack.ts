@@ -139,6 +139,12 @@ export class Stack {
     await this.endLeases(killed);
   }
 
+  /** `kill -9` of all workers. A new one takes their place. @param env its settings besides those of the stack */
+  async replaceWorkers(env: Record<string, string> = {}): Promise<void> {
+    await this.killWorkers();
+    await this.addWorker(env);
+  }
+
   /** Ends the leases of workers, and their places among the live workers, as if they had been silent for long enough. */
   async endLeases(workers: BatonProcess[]): Promise<void> {
     const pids = workers.map(({ pid }) => pid);

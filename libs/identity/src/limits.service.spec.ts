@@ -1,7 +1,7 @@
 import { type LimitOverrides, loadEnvironment } from '@baton/config';
 import type { Tenant, TenantStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../test/support/until.js';
 import { LimitsService } from './limits.service.js';
 import { ControlInMemory } from './token.fixture.js';
 
@@ -109,7 +109,7 @@ describe('the limits of a tenant', () => {
     control.isAway = true;
     expect((await service.get('acme')).openStreams).toBe(5);
     set.acme = { openStreams: 6 };
-    while ((await service.get('acme')).openStreams === 5) await delay(5);
+    await until(async () => (await service.get('acme')).openStreams !== 5);
     expect((await service.get('acme')).openStreams).toBe(6);
     expect(reads).toBeGreaterThanOrEqual(2);
     control.isAway = false;

@@ -2,8 +2,8 @@ import { loadEnvironment } from '@baton/config';
 import { CatalogClient, TenantStore, TokenStore, PLATFORM_ACTOR } from '@baton/database';
 import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, createRedisUrl, DRIVERS, type TestDatabase } from '../../../test/support/index.js';
+import { until } from '../../../test/support/until.js';
 import { refusedAs } from './token.fixture.js';
 import { TokenService } from './token.service.js';
 
@@ -89,7 +89,7 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
     expect((await other.tokens.verify(secret)).ok).toBe(true);
     expect((await one.tokens.revoke(tenant.id, token.prefix, PLATFORM_ACTOR))?.id).toBe(token.id);
     expect(await one.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
-    while ((await other.tokens.verify(secret)).ok) await delay(5);
+    await until(async () => !(await other.tokens.verify(secret)).ok);
     expect(await other.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
   });
 

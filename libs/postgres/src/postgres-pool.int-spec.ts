@@ -9,6 +9,7 @@ import { CERTIFICATE, KEY } from '../../../test/support/certificates.js';
 import { createDatabase, type TestDatabase } from '../../../test/support/database.js';
 import { findPgBouncer, startPgBouncer } from '../../../test/support/pgbouncer.js';
 import { startPrivatePostgres } from '../../../test/support/postgres.js';
+import { until } from '../../../test/support/until.js';
 import { PostgresClient, untilStatementEnded } from './postgres-client.js';
 import { PostgresPool, type PostgresPoolConfig } from './postgres-pool.js';
 import { connectionConfig, sessionConfig } from './session-settings.js';
@@ -112,7 +113,7 @@ async function cancelsOver(url: string, options: Partial<PostgresPoolConfig> = {
   await untilStatementEnded(error);
   expect(pool.closingCount).toBe(0);
   const sleeping = `SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(600)'`;
-  while ((await eventually(() => pool.query(sleeping))).rowCount !== 0) await delay(10);
+  await until(async () => (await eventually(() => pool.query(sleeping))).rowCount === 0);
 }
 
 (findPgBouncer() ? it : it.skip)('cancels through a pooler', async () => {

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../../test/support/until.js';
 import {
   type ClaimedRun,
   TaskTreeStore,
@@ -169,7 +169,7 @@ describe('a suspended run', () => {
     const run = await startTask(stores);
     const since = performance.now();
     await taskTree.suspend(run, [], 300);
-    while ((await taskTree.wakeDue(9)) === 0) await delay(10);
+    await until(async () => (await taskTree.wakeDue(9)) > 0);
     // The clock of Postgres is another one.
     expect(performance.now() - since).toBeGreaterThan(300 - 50);
   });

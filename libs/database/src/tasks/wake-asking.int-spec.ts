@@ -1,6 +1,6 @@
 import { TaskState, taskStateToJSON } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../../test/support/until.js';
 import {
   endTurn,
   openStores,
@@ -103,7 +103,7 @@ describe('a task that asks, and goes on without an answer when its time has come
     const run = await startTask(stores);
     const since = performance.now();
     await ask(run, 2, 300);
-    while ((await stores.tasks.wakeAsking(LIMIT)).length === 0) await delay(10);
+    await until(async () => (await stores.tasks.wakeAsking(LIMIT)).length > 0);
     // The clock of Postgres is another one.
     expect(performance.now() - since).toBeGreaterThan(300 - 50);
   });

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../../test/support/until.js';
 import { RepeatedWork } from './repeated-work.js';
 
 interface HeldRun {
@@ -27,7 +28,7 @@ class HeldWork extends RepeatedWork {
   }
 
   async untilRun(count: number): Promise<void> {
-    while (this.ends.length < count) await delay(2);
+    await until(() => this.ends.length >= count);
   }
 }
 

@@ -12,13 +12,13 @@ import {
 import { Messaging } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { compileWorker } from '../runs/worker.fixture.js';
 import { AskingRuntime, type Order } from './asking-runtime.fixture.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
+import { until } from '../../../../test/support/until.js';
 
 // One worker with one slot: whoever waits for a child while it holds the slot would wait for ever.
 
@@ -98,31 +98,22 @@ async function order(agent: string, what: Order, contextId: string = randomUUID(
   return id;
 }
 
-async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    const seen = await look();
-    if (seen !== undefined) return seen;
-    await delay(5);
-  }
-}
-
 const get = async (taskId: string): Promise<StoredTask> => (await tasks.get(tenantId, taskId))!;
 const stateOf = async (taskId: string) => (await get(taskId)).task.status?.state;
 const textOfStatus = ({ task }: StoredTask) => textOf(task.status?.message?.parts ?? []);
 const ended = async (taskId: string): Promise<StoredTask> =>
   until(async () => {
     const stored = await get(taskId);
-    return endsTurn(stored.task.status!.state) ? stored : undefined;
+    return endsTurn(stored.task.status!.state) && stored;
   });
 const childrenOf = async (taskId: string) => (await taskTree.find(tenantId, taskId)).childTaskIds;
 /** The children of a task once there are so many. */
 const children = async (taskId: string, count: number): Promise<string[]> =>
   until(async () => {
     const ids = await childrenOf(taskId);
-    return ids.length === count ? ids : undefined;
+    return ids.length === count && ids;
   });
-const suspended = async (taskId: string) =>
-  until(async () => ((await runOf(taskId)).state === 'suspended' ? true : undefined));
+const suspended = async (taskId: string) => until(async () => (await runOf(taskId)).state === 'suspended');
 const runOf = async (taskId: string) => {
   const text = `SELECT state, attempt, deaths FROM runs WHERE task_id = '${taskId}'`;
   const [run] = await app.get(Database).systemQuery<{ state: string }>({ text }, []);
@@ -175,15 +166,15 @@ it('stops the children of a task that is canceled, and theirs', async () => {
   const made = await children(id, 2);
   const below = await until(async () => {
     const ids = (await Promise.all(made.map(childrenOf))).flat();
-    return ids.length === 2 ? ids : undefined;
+    return ids.length === 2 && ids;
   });
   // A run that is claimed is not yet at work: canceled before its agent begins, it would have nothing to stop.
   const atWork = (): boolean => below.some((task) => runtime.waiting.has(task));
-  await until(async () => atWork() || undefined);
+  await until(atWork);
   await app.get(TurnEnds, { strict: false }).cancel(tenantId, null, id);
   const all = [id, ...made, ...below];
   expect(await Promise.all(all.map(stateOf))).toEqual(all.map(() => TASK_STATE_CANCELED));
-  await until(async () => !atWork() || undefined);
+  await until(() => !atWork());
 });
 
 it('stops the children also when the process that canceled their parent died right after', async () => {
@@ -207,7 +198,7 @@ it('ends with its parent a child that still asks', async () => {
   const id = await order('boss', { ask: { agent: 'clerk', message: { question: true } } });
   expect(textOfStatus(await ended(id))).toBe('1 which one?');
   const [child] = await childrenOf(id);
-  await until(async () => ((await stateOf(child!)) === TASK_STATE_CANCELED ? true : undefined));
+  await until(async () => (await stateOf(child!)) === TASK_STATE_CANCELED);
 });
 
 it('goes on with a child that has asked, once', async () => {
@@ -295,7 +286,7 @@ it('refuses a child that the tenant has no room for, and does not count it', asy
     const reason = 'the limit tasksWaiting of this tenant is reached, which is 1';
     expect(textOfStatus(await ended(refused))).toContain(reason);
     const [made] = await childrenOf(refused);
-    await until(async () => ((await stateOf(made!)) === TASK_STATE_CANCELED ? true : undefined));
+    await until(async () => (await stateOf(made!)) === TASK_STATE_CANCELED);
     const id = await order('boss', { ask: { ...ask, times: 1, tasks: 1 } });
     expect(textOfStatus(await ended(id))).toBe('1 did 1');
   } finally {

@@ -1,8 +1,8 @@
 import { Database, DeadPushStore, OPERATOR_ACTOR } from '@baton/database';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { until } from '../../../../test/support/until.js';
 import { addConfig, configOf } from './push-config.fixture.js';
 import { PushWorkerFixture } from './push-worker.fixture.js';
 import { Receiver } from './receiver.fixture.js';
@@ -30,7 +30,7 @@ it('a config that was given up continues where it stopped when it is redelivered
     const task = await RunningTask.start(database);
     const { tenantId, taskId } = task;
     await addConfig(database, task, { url: hook.url });
-    while ((await configOf(database, task))?.state !== 'dead') await delay(5);
+    await until(async () => (await configOf(database, task))?.state === 'dead');
     await task.end();
     expect(await store.list(tenantId, { limit: 10 })).toEqual([
       {
@@ -52,7 +52,7 @@ it('a config that was given up continues where it stopped when it is redelivered
     expect(await store.redeliver({ tenantId, taskId }, 'another', OPERATOR_ACTOR)).toEqual([]);
     expect(await store.redeliver({ tenantId, taskId }, undefined, OPERATOR_ACTOR)).toEqual(['a']);
     expect(await store.redeliver({ tenantId, taskId }, undefined, OPERATOR_ACTOR)).toEqual([]);
-    while ((await configOf(database, task))?.delivered !== 3) await delay(5);
+    await until(async () => (await configOf(database, task))?.delivered === 3);
     expect(hook.sequences).toEqual([1, 2, 2, 2, 3]);
     expect(await store.findTenant(taskId)).toBeUndefined();
   } finally {
@@ -76,14 +76,14 @@ it('what a webhook was not told of is redelivered as well, signed with its secre
     const task = await RunningTask.start(database, { tenantId });
     const { taskId } = task;
     const configId = `webhook:${id}`;
-    while ((await configOf(database, task, configId))?.state !== 'dead') await delay(5);
+    await until(async () => (await configOf(database, task, configId))?.state === 'dead');
     await task.end();
     expect(await store.list(tenantId, { limit: 10 })).toEqual([
       expect.objectContaining({ taskId, configId, isWebhook: true, status: 503, failures: 2, waiting: 2 }),
     ]);
     hook.answer = (response) => void response.end();
     expect(await store.redeliver({ tenantId, taskId }, undefined, OPERATOR_ACTOR)).toEqual([configId]);
-    while ((await configOf(database, task, configId))?.delivered !== 3) await delay(5);
+    await until(async () => (await configOf(database, task, configId))?.delivered === 3);
     expect(hook.sequences).toEqual([1, 2, 2, 2, 3]);
     const { json, headers } = hook.received.at(-1)!;
     expect(new Webhook(secret).verify(JSON.stringify(json), headers as Record<string, string>)).toMatchObject(

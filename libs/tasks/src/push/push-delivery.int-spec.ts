@@ -1,9 +1,9 @@
 import { TaskState } from '@baton/a2a';
 import { Database, PushDeliveryStore, WebhookDeliveryStore } from '@baton/database';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { until } from '../../../../test/support/until.js';
 import { addConfig, configOf } from './push-config.fixture.js';
 import { PushWorkerFixture } from './push-worker.fixture.js';
 import { Receiver } from './receiver.fixture.js';
@@ -47,17 +47,19 @@ function worker(settings: Record<string, string> = {}): PushWorkerFixture {
 
 type Task = RunningTask;
 
-/** Until the row of a config is as a test wants it. */
-async function until(task: Task, isSo: (config: Awaited<ReturnType<typeof configOf>>) => boolean, id = 'a') {
-  for (;;) {
-    const config = await configOf(database, task, id);
-    if (isSo(config)) return config;
-    await delay(5);
-  }
-}
+type ConfigRow = Awaited<ReturnType<typeof configOf>>;
 
-const untilTold = (task: Task, sequence: number, id = 'a') =>
-  until(task, (config) => config?.delivered === sequence && !config.isLeased, id);
+/** The row of a config once it is as a test needs it. */
+const configWhen = async (task: Task, isSo: (row: ConfigRow) => boolean, id = 'a'): Promise<ConfigRow> => {
+  const { row } = await until(async () => {
+    const found = await configOf(database, task, id);
+    return isSo(found) && { row: found };
+  });
+  return row;
+};
+
+const untilDelivered = (task: Task, sequence: number, id = 'a') =>
+  configWhen(task, (config) => config?.delivered === sequence && !config.isLeased, id);
 
 const statusOf = ({ json }: Receiver['received'][number]): unknown =>
   (json.task as { status?: { state?: string } } | undefined)?.status?.state ??
@@ -74,7 +76,7 @@ describe('a config of 1.0', () => {
     await task.say('a', 'b', 'c');
     await task.say('d');
     await task.end();
-    expect(await untilTold(task, 7)).toEqual({
+    expect(await untilDelivered(task, 7)).toEqual({
       state: 'active',
       mode: 'each',
       delivered: 7,
@@ -114,7 +116,7 @@ describe('a config of 1.0', () => {
     const { take } = { take: worker() };
     await task.say('b');
     await take.wake(task.tenantId, task.taskId);
-    await untilTold(task, 4);
+    await untilDelivered(task, 4);
     expect(hook.sequences).toEqual([4]);
   });
 });
@@ -125,7 +127,7 @@ it('a config of 0.3 is told of tasks: one for each status, and one for what foll
   await addConfig(database, task, { url: hook.url, protocol: '0.3' });
   await task.say('a', 'b');
   worker();
-  await untilTold(task, 4);
+  await untilDelivered(task, 4);
   expect(hook.sequences).toEqual([1, 2, 4]);
   expect(hook.received[2]!.headers).toMatchObject({
     'content-type': 'application/json',
@@ -134,7 +136,7 @@ it('a config of 0.3 is told of tasks: one for each status, and one for what foll
   });
   await task.say('c');
   await task.end();
-  await untilTold(task, 6);
+  await untilDelivered(task, 6);
   expect(hook.received.map(statusOf)).toEqual([undefined, undefined, undefined, undefined]);
   const states = hook.received.map(({ json }) => (json as { status: { state: string } }).status.state);
   expect(states).toEqual(['submitted', 'working', 'working', 'completed']);
@@ -164,7 +166,7 @@ describe('a native webhook', () => {
     await fixture.webhooks.create(spec, sealed, by);
     return { id, secret };
   }
-  const told = (task: Task, id: string, sequence: number) => untilTold(task, sequence, `webhook:${id}`);
+  const told = (task: Task, id: string, sequence: number) => untilDelivered(task, sequence, `webhook:${id}`);
   const verifies = (secret: string, { headers, json }: Receiver['received'][number]): boolean => {
     try {
       new Webhook(secret).verify(JSON.stringify(json), headers as Record<string, string>);
@@ -237,7 +239,7 @@ describe('a native webhook', () => {
         .writeHead(500)
         .end(`no room, signed ${String(headers['webhook-signature'])} with ${key}\0${'é'.repeat(2_000)}`);
     const task = await RunningTask.start(database, { tenantId });
-    await until(task, (config) => config?.failures === 1, `webhook:${id}`);
+    await configWhen(task, (config) => config?.failures === 1, `webhook:${id}`);
     const store = new WebhookDeliveryStore(database);
     const [first] = await store.tries(tenantId, id, task.taskId);
     expect(first).toMatchObject({ status: 500, error: 'it answered HTTP 500' });
@@ -348,7 +350,7 @@ describe('a native webhook', () => {
       let isChanged = false;
       const changing = change(id, other.url).then(() => (isChanged = true));
       const revoked = `SELECT FROM push_configs WHERE webhook_id = '${id}' AND lease_owner IS NULL AND lease_until > now()`;
-      while ((await database.systemQuery({ text: revoked }, [])).length === 0) await delay(5);
+      await until(async () => (await database.systemQuery({ text: revoked }, [])).length > 0);
       expect(isChanged).toBe(false);
       finish();
       await changing;
@@ -379,17 +381,17 @@ it('a suspended tenant is told nothing more until it is resumed; then nothing is
   await hook.reach(1);
   await suspend('now()');
   finish();
-  const waits = await until(task, (config) => config?.isLeased === false);
+  const waits = await configWhen(task, (config) => config?.isLeased === false);
   expect(waits).toMatchObject({ delivered: 1, isDue: true, failures: 0, state: 'active' });
   await task.end();
   // Another tenant is told: this one was passed over.
   const next = await RunningTask.start(database);
   await addConfig(database, next, { url: other.url });
-  await untilTold(next, 2);
+  await untilDelivered(next, 2);
   await working.wake(task.tenantId, task.taskId);
   expect([hook.sequences, other.sequences]).toEqual([[1], [1, 2]]);
   await suspend('NULL');
-  await untilTold(task, 3);
+  await untilDelivered(task, 3);
   expect(hook.sequences).toEqual([1, 2, 3]);
 });
 
@@ -404,7 +406,7 @@ describe('a delivery that fails', () => {
     await addConfig(database, task, { url: hook.url });
     worker();
     await task.end();
-    const config = await untilTold(task, 3);
+    const config = await untilDelivered(task, 3);
     expect(hook.sequences).toEqual([1, 2, 2, 2, 2, 3]);
     expect(new Set(hook.received.slice(1, 5).map(({ headers }) => headers['webhook-id'])).size).toBe(1);
     expect(config).toMatchObject({ failures: 0, error: null });
@@ -420,7 +422,7 @@ describe('a delivery that fails', () => {
     const task = await RunningTask.start(database);
     await addConfig(database, task, { url: hook.url, after: 1 });
     worker({ PUSH_FIRST_RETRY_MS: '1', PUSH_MAX_RETRY_MS: '60000' });
-    await untilTold(task, 2);
+    await untilDelivered(task, 2);
     expect(times[1]! - times[0]!).toBeGreaterThan(950);
   });
 
@@ -429,7 +431,7 @@ describe('a delivery that fails', () => {
     const task = await RunningTask.start(database);
     await addConfig(database, task, { url: hook.url });
     worker();
-    const config = await until(task, (found) => found?.state === 'ended');
+    const config = await configWhen(task, (found) => found?.state === 'ended');
     await task.end();
     expect(config).toMatchObject({ delivered: 0, status: 410, isDue: false, isLeased: false });
     expect(await configOf(database, task)).toMatchObject({ head: 2, isDue: false });
@@ -441,7 +443,7 @@ describe('a delivery that fails', () => {
     const task = await RunningTask.start(database);
     await addConfig(database, task, { url: hook.url, after: 1 });
     const { metrics } = worker({ PUSH_GIVE_UP_HOURS: '0' });
-    const config = await until(task, (found) => found?.state === 'dead');
+    const config = await configWhen(task, (found) => found?.state === 'dead');
     expect(config).toMatchObject({ delivered: 1, head: 2, failures: 2, status: 503, isDue: false });
     expect(config?.error).toBe('it answered HTTP 503');
     const { body } = await metrics.render();
@@ -458,7 +460,7 @@ describe('a delivery that fails', () => {
     const errorOf = async (to: string) => {
       const task = await RunningTask.start(database);
       await addConfig(database, task, { url: to, after: 1 });
-      const found = await until(task, (config) => (config?.failures ?? 0) > 0);
+      const found = await configWhen(task, (config) => (config?.failures ?? 0) > 0);
       return found?.error;
     };
     const started = worker();
@@ -475,7 +477,7 @@ describe('a delivery that fails', () => {
     const task = await RunningTask.start(database);
     await addConfig(database, task, { url: hook.url, after: 1 });
     worker({ PUSH_TIMEOUT_MS: '200' });
-    const config = await until(task, (found) => (found?.failures ?? 0) > 0);
+    const config = await configWhen(task, (found) => (found?.failures ?? 0) > 0);
     expect(config?.error).toBe('it did not answer within 200 ms');
   });
 });
@@ -492,7 +494,7 @@ it('a huge answer counts by its status, and is not read', async () => {
   const task = await RunningTask.start(database);
   await addConfig(database, task, { url: hook.url });
   worker({ PUSH_RESPONSE_BYTES: '1000' });
-  await untilTold(task, 2);
+  await untilDelivered(task, 2);
   expect(hook.sequences).toEqual([1, 2]);
   expect(written).toBeLessThan(64 * 1024 * 1024);
 });
@@ -506,12 +508,12 @@ describe('a receiver that asks for another mode', () => {
     await task.say('a', 'b', 'c');
     await addConfig(database, task, { url: hook.url });
     worker();
-    await untilTold(task, 5);
+    await untilDelivered(task, 5);
     expect(hook.sequences).toEqual([1, 5]);
     expect(hook.received[1]!.headers['baton-first-sequence']).toBe('2');
     expect(hook.received[1]!.json).toMatchObject({ task: { artifacts: [{ artifactId: 'reply' }] } });
     await task.end();
-    await untilTold(task, 6);
+    await untilDelivered(task, 6);
     expect(hook.received[2]!.json).toMatchObject({ statusUpdate: {} });
     expect(await configOf(database, task)).toMatchObject({ mode: 'newest' });
   });
@@ -522,7 +524,7 @@ describe('a receiver that asks for another mode', () => {
     await task.say('a', 'b', 'c');
     await addConfig(database, task, { url: hook.url });
     worker();
-    await untilTold(task, 5);
+    await untilDelivered(task, 5);
     expect(hook.sequences).toEqual([1, 5]);
     const { events, sequences } = hook.received[1]!.json as { events: object[]; sequences: number[] };
     expect(events.map((event) => Object.keys(event)[0])).toEqual([
@@ -539,7 +541,7 @@ describe('a receiver that asks for another mode', () => {
     const task = await RunningTask.start(database);
     await addConfig(database, task, { url: hook.url });
     worker();
-    await untilTold(task, 2);
+    await untilDelivered(task, 2);
     expect(hook.sequences).toEqual([1, 2]);
   });
 });
@@ -555,7 +557,7 @@ describe('a worker', () => {
     const [claimed] = await store.claim('dead', 300, { limit: 1, perHost: 1, perTenant: 1 });
     await fetch(hook.url, { method: 'POST', body: '{}', headers: { 'baton-sequence': '1' } });
     worker();
-    await untilTold(task, 4);
+    await untilDelivered(task, 4);
     expect(hook.sequences).toEqual([1, 1, 2, 3, 4]);
     // What it says later counts no more.
     expect(await store.advance(claimed!, 1, 1_000)).toBeUndefined();
@@ -623,7 +625,7 @@ describe('a slow receiver', () => {
     await addConfig(database, own, { url: fast.url });
     const others = await RunningTask.start(database);
     await addConfig(database, others, { url: fast.url });
-    await Promise.all([untilTold(own, 2), untilTold(others, 2)]);
+    await Promise.all([untilDelivered(own, 2), untilDelivered(others, 2)]);
     expect(slow.received).toHaveLength(2);
   });
 });
@@ -709,7 +711,7 @@ describe('a receiver that has never taken a delivery of the tenant', () => {
     worker(PACED);
     await victim.reach(2);
     const waiting = await Promise.all(
-      tasks.map((task) => until(task, (config) => config?.error !== null && !config!.isLeased)),
+      tasks.map((task) => configWhen(task, (config) => config?.error !== null && !config!.isLeased)),
     );
     // 40 configs by themselves would have sent 40 requests before any of them sends its second one.
     expect(victim.received.length).toBeLessThan(CONFIGS / 2);
@@ -729,7 +731,7 @@ describe('a receiver that has never taken a delivery of the tenant', () => {
     isOpen = true;
     const other = await RunningTask.start(database);
     await addConfig(database, other, { url: late.url });
-    await untilTold(other, 2);
-    for (const task of tasks) await untilTold(task, 2);
+    await untilDelivered(other, 2);
+    for (const task of tasks) await untilDelivered(task, 2);
   });
 });

@@ -15,7 +15,6 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import {
   createDatabase,
@@ -29,6 +28,7 @@ import { ticksOf } from '../schedules/ticks.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TenantLifecycle } from './tenant-lifecycle.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
+import { until } from '../../../../test/support/until.js';
 
 /** An agent that works until its run is stopped, or is let go. */
 class HeldRuntime implements AgentRuntime {
@@ -107,7 +107,7 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     return job.taskId;
   }
   const begun = async (taskId: string): Promise<void> => {
-    while (!runtime.begun.includes(taskId)) await delay(10);
+    await until(() => runtime.begun.includes(taskId));
   };
   const stateOf = async ({ id }: Tenant, taskId: string): Promise<TaskState | undefined> =>
     (await worker.get(TaskStore, { strict: false }).get(id, taskId))?.task.status?.state;
@@ -214,7 +214,7 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     expect(await stateOf(other, theirs)).toBe(TaskState.TASK_STATE_WORKING);
     // After `ORPHAN_MS` the sweeper enqueues a waiting run again, behind theirs. Such a job leaves the queue when a slot is free.
     runtime.letGo();
-    while ((await worker.get(Messaging, { strict: false }).queueDepth()).waiting > 0) await delay(10);
+    await until(async () => (await worker.get(Messaging, { strict: false }).queueDepth()).waiting === 0);
     expect(await tablesWith(id)).toEqual([]);
     expect(await keysWith(id)).toEqual([]);
     await expect(lifecycle.delete('acme', undefined, PLATFORM_ACTOR)).rejects.toMatchObject({
