@@ -3,7 +3,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { ErrorView } from './error-view';
-import { SecretOnce } from './form-button';
+import { SecretOnce } from './secret-once';
 
 /** Red that can be read on the background of either scheme (WCAG AA). */
 const DANGER = 'light-dark(var(--mantine-color-red-9), var(--mantine-color-red-4))';

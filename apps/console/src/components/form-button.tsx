@@ -1,12 +1,13 @@
-import { Alert, Button, Code, CopyButton, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Modal, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { ErrorView } from './error-view';
+import { SecretOnce } from './secret-once';
 
 /**
  * A button that opens a form. `submit` sends what was filled in.
- * @param name of the thing that a button in a row is about, for screen readers. The button is small then
+ * @param name for screen readers: the name of the row that the button belongs to. The button is small then
  * @param submit resolves with what `result` shows in place of the form until the dialog is closed, or with nothing
  * @param result unset: `submit` resolves with a secret, which is shown once
  */
@@ -96,53 +97,3 @@ export function FormButton<Made = string>({
     </>
   );
 }
-
-/** A secret that the server shows once. @param isLeaving the user wants to close the dialog by its corner or by Esc */
-export function SecretOnce({
-  secret,
-  isLeaving,
-  onClose,
-}: {
-  secret: string;
-  isLeaving: boolean;
-  onClose: () => void;
-}) {
-  return (
-    <Stack>
-      {isLeaving ? (
-        <Alert color="red" variant="light" title="Have you copied it?" role="alert">
-          <Text size="sm">It is never shown again. Done closes the dialog.</Text>
-        </Alert>
-      ) : (
-        <Alert variant="default" title="Copy it now">
-          <Text size="sm">It is never shown again. If you lose it, make a new one.</Text>
-        </Alert>
-      )}
-      <Code block tabIndex={0} aria-label="Secret">
-        {secret}
-      </Code>
-      <Group justify="flex-end">
-        <CopyButton value={secret}>
-          {({ copied, copy }) => (
-            <Button variant="default" onClick={copy}>
-              {copied ? 'Copied' : 'Copy'}
-            </Button>
-          )}
-        </CopyButton>
-        <Button onClick={onClose}>Done</Button>
-      </Group>
-    </Stack>
-  );
-}
-
-/** A field of a form as text, without spaces around it. Undefined if it is empty. */
-export function textOf(fields: FormData, name: string): string | undefined {
-  const value = fields.get(name);
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
-}
-
-/** The words of a field, separated by commas or spaces. Undefined: the field is empty. */
-export const wordsOf = (fields: FormData, name: string): string[] | undefined =>
-  textOf(fields, name)
-    ?.split(/[\s,]+/)
-    .filter(Boolean);

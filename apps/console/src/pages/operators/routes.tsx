@@ -32,7 +32,7 @@ const tenantRoute = createRoute({
   component: lazyPage(() => import('./tenant-page'), 'TenantPage'),
 });
 
-/** A search parameter as text. The router reads numbers and words such as `true` as what they look like. */
+/** A search parameter as text. The router parses numbers and words such as `true`. */
 const textOf = (value: unknown): string | undefined =>
   value === undefined || value === '' ? undefined : String(value as string | number | boolean);
 

@@ -4,7 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import type { SyntheticEvent } from 'react';
 import { answerOf, operatorApi } from '../../api/client';
 import { ErrorView } from '../../components/error-view';
-import { textOf } from '../../components/form-button';
+import { textField } from '../../components/form-fields';
 import { Page } from '../../components/page';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
@@ -19,7 +19,7 @@ export function OperatorTaskPage() {
   const find = (event: SyntheticEvent<HTMLFormElement>) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
-    void navigate({ search: { tenant: textOf(fields, 'tenant'), id: textOf(fields, 'id') } });
+    void navigate({ search: { tenant: textField(fields, 'tenant'), id: textField(fields, 'id') } });
   };
   return (
     <Page title="Find a task">

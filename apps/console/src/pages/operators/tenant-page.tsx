@@ -5,7 +5,8 @@ import { answerOf, operatorApi } from '../../api/client';
 import { bytesText, limitText } from '../../components/bytes-text';
 import { ConfirmButton } from '../../components/confirm-button';
 import { ErrorView } from '../../components/error-view';
-import { FormButton, textOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField } from '../../components/form-fields';
 import { Page } from '../../components/page';
 import { Section } from '../../components/section';
 import { Time } from '../../components/time';
@@ -101,7 +102,7 @@ function Suspend({ slug }: { slug: string }) {
       label="Suspend"
       title={`Suspend ${slug}?`}
       submit={async (fields) => {
-        const reason = textOf(fields, 'reason');
+        const reason = textField(fields, 'reason');
         await operatorApi.POST('/v1/admin/tenants/{tenant}/suspend', {
           params: { path: { tenant: slug } },
           body: { stop: fields.has('stop'), ...(reason !== undefined && { reason }) },

@@ -3,7 +3,8 @@ import { Link } from '@tanstack/react-router';
 import { answerOf, operatorApi } from '../../api/client';
 import type { OperatorSchemas } from '@baton/contract';
 import { EmptyState } from '../../components/empty-state';
-import { FormButton, textOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField } from '../../components/form-fields';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
 import { StateWord } from '../../components/state-word';
@@ -62,7 +63,7 @@ function CreateTenant() {
       label="Create tenant"
       title="Create a tenant"
       submit={async (fields) => {
-        await operatorApi.POST('/v1/admin/tenants', { body: { slug: textOf(fields, 'slug') ?? '' } });
+        await operatorApi.POST('/v1/admin/tenants', { body: { slug: textField(fields, 'slug') ?? '' } });
         return undefined;
       }}
     >

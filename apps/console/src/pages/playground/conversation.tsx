@@ -4,23 +4,23 @@ import { type Part, PartView } from '../../components/part-view';
 import type { AnswerContent } from './answer-summary';
 
 /** A message of the caller, and its outcome. */
-export interface Spoken {
+export interface ConversationTurn {
   said: string;
   answer: { summary: AnswerContent };
 }
 
-/** All that an agent has answered, in the order in which it is read. */
+/** The parts of an answer: artifacts first, then messages. */
 export const partsOf = ({ artifacts, said }: AnswerContent): readonly Part[] => [
   ...artifacts.flatMap((artifact) => artifact.parts ?? []),
   ...said,
 ];
 
 /** The earlier messages, the oldest first. */
-export const Earlier = ({ turns }: { turns: readonly Spoken[] }) => (
+export const EarlierTurns = ({ turns }: { turns: readonly ConversationTurn[] }) => (
   <Stack component="section" aria-label="Earlier in this conversation" gap="xs">
     {turns.map(({ said, answer: { summary } }, i) => (
       <Stack key={i} gap="xs">
-        <Said text={said} />
+        <CallerMessage text={said} />
         {partsOf(summary).map((part, k) => (
           <PartView key={k} part={part} />
         ))}
@@ -37,7 +37,7 @@ export const Earlier = ({ turns }: { turns: readonly Spoken[] }) => (
 );
 
 /** The message of the caller. */
-export const Said = ({ text }: { text: string }) => (
+export const CallerMessage = ({ text }: { text: string }) => (
   <Paper withBorder px="sm" py={6} radius="md" ml="xl" bg="var(--mantine-color-default-hover)">
     <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
       {text || 'Data or files'}

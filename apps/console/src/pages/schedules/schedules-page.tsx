@@ -5,7 +5,8 @@ import type { TenantSchemas } from '@baton/contract';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
-import { FormButton, textOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField } from '../../components/form-fields';
 import { PagedTable } from '../../components/paged-table';
 import { RowActions } from '../../components/row-actions';
 import { TaskLink } from '../../components/task-link';
@@ -176,11 +177,11 @@ function CreateSchedule() {
       title="Create a schedule"
       submit={async (fields) => {
         const body = {
-          name: textOf(fields, 'name') ?? '',
-          agent: textOf(fields, 'agent') ?? '',
-          text: textOf(fields, 'text'),
-          cron: textOf(fields, 'cron') ?? null,
-          time_zone: textOf(fields, 'time_zone') ?? 'UTC',
+          name: textField(fields, 'name') ?? '',
+          agent: textField(fields, 'agent') ?? '',
+          text: textField(fields, 'text'),
+          cron: textField(fields, 'cron') ?? null,
+          time_zone: textField(fields, 'time_zone') ?? 'UTC',
         };
         await api.POST('/v1/schedules', { body });
         return undefined;
@@ -201,13 +202,13 @@ function EditSchedule({ id, name }: Pick<Schedule, 'id' | 'name'>) {
       title={`Change the schedule ${name}`}
       submit={async (fields) => {
         const { cron, ...before } = await client.fetchQuery(scheduleQuery(id));
-        const text = textOf(fields, 'text');
+        const text = textField(fields, 'text');
         const body = {
-          name: textOf(fields, 'name') ?? '',
-          agent: textOf(fields, 'agent') ?? '',
+          name: textField(fields, 'name') ?? '',
+          agent: textField(fields, 'agent') ?? '',
           ...(text !== undefined && text !== messageText(before).trim() && { text }),
-          ...(cron !== null && { cron: textOf(fields, 'cron') ?? null }),
-          time_zone: textOf(fields, 'time_zone') ?? 'UTC',
+          ...(cron !== null && { cron: textField(fields, 'cron') ?? null }),
+          time_zone: textField(fields, 'time_zone') ?? 'UTC',
         };
         await answerOf(api.PATCH('/v1/schedules/{id}', { params: { path: { id } }, body }));
         return undefined;

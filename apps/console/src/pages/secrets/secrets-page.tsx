@@ -2,7 +2,8 @@ import { PasswordInput, Textarea, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
-import { FormButton, textOf, wordsOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField, wordsField } from '../../components/form-fields';
 import { PagedTable } from '../../components/paged-table';
 import { RowActions } from '../../components/row-actions';
 import { Time } from '../../components/time';
@@ -60,9 +61,12 @@ function SetSecret() {
       label="Set secret"
       title="Set a secret"
       submit={async (fields) => {
-        const name = textOf(fields, 'name') ?? '';
+        const name = textField(fields, 'name') ?? '';
         const value = fields.get('value');
-        const body = { value: typeof value === 'string' ? value : '', origins: wordsOf(fields, 'origins') };
+        const body = {
+          value: typeof value === 'string' ? value : '',
+          origins: wordsField(fields, 'origins'),
+        };
         await api.PUT('/v1/secrets/{name}', { params: { path: { name } }, body });
         return undefined;
       }}

@@ -1,6 +1,7 @@
 import { Anchor, Text, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
-import { FormButton, textOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField } from '../../components/form-fields';
 import { Time } from '../../components/time';
 
 /** Begins a sign-in of the whole tenant, and shows the link with which a person signs in, in another tab. */
@@ -9,8 +10,8 @@ export const BeginSignIn = () => (
     label="Sign in"
     title="Sign in for the whole tenant"
     submit={(fields) => {
-      const server = textOf(fields, 'server');
-      const body = { agent: textOf(fields, 'agent') ?? '', ...(server !== undefined && { server }) };
+      const server = textField(fields, 'server');
+      const body = { agent: textField(fields, 'agent') ?? '', ...(server !== undefined && { server }) };
       return answerOf(api.POST('/v1/connections', { body }));
     }}
     result={({ url, expires_at: expiresAt }) => (

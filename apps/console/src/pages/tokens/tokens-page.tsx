@@ -2,7 +2,8 @@ import { Checkbox, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
-import { FormButton, textOf, wordsOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField, wordsField } from '../../components/form-fields';
 import { PagedTable } from '../../components/paged-table';
 import { RowActions } from '../../components/row-actions';
 import { StateWord } from '../../components/state-word';
@@ -57,7 +58,7 @@ export function TokensPage() {
                     name={name}
                     title={`Give the token ${name} a new secret`}
                     submit={async (fields) => {
-                      const hours = Number(textOf(fields, 'hours') ?? '0');
+                      const hours = Number(textField(fields, 'hours') ?? '0');
                       const body = { overlap_seconds: Math.round(hours * 3_600) };
                       const path = { id };
                       return (await answerOf(api.POST('/v1/tokens/{id}/rotate', { params: { path }, body })))
@@ -109,13 +110,15 @@ function CreateToken() {
       title="Create a token"
       submit={async (fields) => {
         const body = {
-          name: textOf(fields, 'name') ?? '',
+          name: textField(fields, 'name') ?? '',
           scopes: fields.getAll('scopes') as CallerScope[],
-          ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
-          ...(textOf(fields, 'rate') !== undefined && {
-            requests_per_second: Number(textOf(fields, 'rate')),
+          ...(wordsField(fields, 'agents') && { agents: wordsField(fields, 'agents') }),
+          ...(textField(fields, 'rate') !== undefined && {
+            requests_per_second: Number(textField(fields, 'rate')),
           }),
-          ...(textOf(fields, 'days') !== undefined && { expires_at: inDays(Number(textOf(fields, 'days'))) }),
+          ...(textField(fields, 'days') !== undefined && {
+            expires_at: inDays(Number(textField(fields, 'days'))),
+          }),
         };
         return (await answerOf(api.POST('/v1/tokens', { body }))).secret;
       }}

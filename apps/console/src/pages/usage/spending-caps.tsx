@@ -6,7 +6,8 @@ import { COMMAND_LINE } from '../../command-line';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
-import { FormButton, textOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField } from '../../components/form-fields';
 import { Section } from '../../components/section';
 import { SimpleTable } from '../../components/simple-table';
 import { useCaller } from '../../session/caller';
@@ -105,14 +106,14 @@ function SetCap({ currency }: { currency: string }) {
       label="Set spending cap"
       title="Set a spending cap"
       submit={async (fields) => {
-        const of = KINDS.find((kind) => kind === textOf(fields, 'of')) ?? 'tenant';
-        const chosen = PERIODS.find((period) => period === textOf(fields, 'period')) ?? 'month';
+        const of = KINDS.find((kind) => kind === textField(fields, 'of')) ?? 'tenant';
+        const chosen = PERIODS.find((period) => period === textField(fields, 'period')) ?? 'month';
         const body = {
           of,
-          subject: textOf(fields, 'subject') ?? '',
+          subject: textField(fields, 'subject') ?? '',
           period: of === 'task' ? ('life' as const) : chosen,
-          amount: textOf(fields, 'amount') ?? '',
-          on_limit: textOf(fields, 'on_limit') === 'ask' ? ('ask' as const) : ('fail' as const),
+          amount: textField(fields, 'amount') ?? '',
+          on_limit: textField(fields, 'on_limit') === 'ask' ? ('ask' as const) : ('fail' as const),
         };
         await answerOf(api.PUT('/v1/spending-caps', { body }));
         return undefined;

@@ -6,7 +6,8 @@ import type { TenantSchemas } from '@baton/contract';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
-import { FormButton, textOf, wordsOf } from '../../components/form-button';
+import { FormButton } from '../../components/form-button';
+import { textField, wordsField } from '../../components/form-fields';
 import { PagedTable } from '../../components/paged-table';
 import { RowActions } from '../../components/row-actions';
 import { StateWord } from '../../components/state-word';
@@ -140,8 +141,8 @@ function CreateWebhook() {
       submit={async (fields) => {
         const states = fields.getAll('states') as WebhookState[];
         const body = {
-          url: textOf(fields, 'url') ?? '',
-          ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
+          url: textField(fields, 'url') ?? '',
+          ...(wordsField(fields, 'agents') && { agents: wordsField(fields, 'agents') }),
           ...(states.length > 0 && { states }),
         };
         return (await answerOf(api.POST('/v1/webhooks', { body }))).secret;
@@ -162,9 +163,9 @@ function EditWebhook({ webhook }: { webhook: Webhook }) {
       submit={async (fields) => {
         const states = fields.getAll('states') as WebhookState[];
         const body = {
-          url: textOf(fields, 'url') ?? '',
+          url: textField(fields, 'url') ?? '',
           // Null means all.
-          agents: wordsOf(fields, 'agents') ?? null,
+          agents: wordsField(fields, 'agents') ?? null,
           states: states.length > 0 ? states : null,
           enabled: fields.has('enabled'),
         };
