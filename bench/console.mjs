@@ -79,7 +79,7 @@ async function newPage() {
   return page;
 }
 
-/** Opens the list. What the browser knows of how it came to be. */
+/** Opens the list. @returns the browser's timings of it */
 async function open(page) {
   await page.goto(`${baton.url}/console/tasks`, { waitUntil: 'commit' });
   return page.evaluate(`Promise.all([window.rows, window.painted]).then(([rows, paint]) => {

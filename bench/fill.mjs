@@ -46,7 +46,7 @@ export async function tenantsOf(client, others) {
 
 /**
  * `tasks` tasks of `events` events each, the oldest of them a hundred days old; every fifth has failed.
- * @param note is told how many events there are
+ * @param note called with the number of events so far
  * @param chunk payload of the events between the first two and the last: `full`, or the shortest that a worker could write
  */
 export async function fillTenant(client, tenantId, tasks, events, note, chunk = 'full') {

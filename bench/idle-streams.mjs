@@ -34,7 +34,7 @@ const message = (echo) => ({
   message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'talk' }], metadata: { echo } },
 });
 
-/** A number that the API process tells of itself. */
+/** A metric of the API process. */
 async function metric(name) {
   const text = await (await fetch(baton.metricsUrl)).text();
   return Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1]);

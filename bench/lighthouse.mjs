@@ -1,4 +1,4 @@
-// npm run bench:lighthouse: what Lighthouse says of every page of the console: accessibility and best practices, of 100. Ends with an
+// npm run bench:lighthouse: Lighthouse's score of every page of the console: accessibility and best practices, of 100. Ends with an
 // error if a page has less than 95. PAGES=/tasks,/usage: only these. Real Baton as `npm start` runs it, and Chromium
 // (CHROMIUM_PATH, or the one on PATH). Lighthouse is no dependency of Baton: the script installs it in .baton/lighthouse.
 import { execFileSync } from 'node:child_process';

@@ -93,7 +93,7 @@ async function folderWith(sql) {
   return folder;
 }
 
-/** Callers go on from the first phase to the last; each call counts where it ends. */
+/** Callers continue from the first phase to the last; each call counts in the phase in which it ends. */
 async function report(target, folder) {
   const calls = [];
   const failures = [];
@@ -151,7 +151,7 @@ async function start(app) {
   return (await readyOf(child, app)).url;
 }
 
-/** One command of a build; what it printed, which is shown as well. */
+/** Runs a command of a build. @returns its output */
 function run(dist, file, ...args) {
   const child = spawn(process.execPath, [join(dist, file), ...args], {
     env,

@@ -19,12 +19,14 @@ const MAX_ERRORS = 3;
 
 const now = () => performance.timeOrigin + performance.now();
 
-/** Ms from the end of each task until its webhook was told, since the last beginning. */
+/** Ms from the end of each task until its webhook got the event, since the last beginning. */
 let hook = [];
 
 /**
- * Calls both agents until `isOver`: ms of each blocking call, sorted; how many failed; of the API the memory in MiB, the
- * p99 of the delay of its event loop, and how many statements waited for a connection to Postgres. */
+ * Calls both agents until `isOver`.
+ * @returns the sorted ms of blocking calls and the failed ones, by agent; maxima of the API: memory in MiB, p99 delay of the event loop,
+ * statements that waited for a connection to Postgres
+ */
 async function call({ url, token, metricsUrl, callers }, isOver) {
   const target = (agent) => new Target(agent, `${url}/agents/${agent}`, { authorization: `Bearer ${token}` });
   const figures = { megabytes: 0, lagMs: 0, awaited: 0 };
@@ -46,13 +48,13 @@ async function call({ url, token, metricsUrl, callers }, isOver) {
         (answer) => answer.text(),
         () => '',
       );
-      const most = (name, key, unit = 1) => {
+      const noteMax = (name, key, unit = 1) => {
         const value = Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1] ?? 0);
         figures[key] = Math.max(figures[key], value / unit);
       };
-      most('process_resident_memory_bytes', 'megabytes', MIB);
-      most('nodejs_eventloop_lag_p99_seconds', 'lagMs', 0.001);
-      most('baton_database_connections{state="awaited"}', 'awaited');
+      noteMax('process_resident_memory_bytes', 'megabytes', MIB);
+      noteMax('nodejs_eventloop_lag_p99_seconds', 'lagMs', 0.001);
+      noteMax('baton_database_connections{state="awaited"}', 'awaited');
       await sleep(WATCH_MS);
     }
   };

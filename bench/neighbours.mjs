@@ -67,7 +67,7 @@ const ATTACKS = {
   ...MIXED_ATTACKS,
 };
 
-/** Figures of the neighbour while `work` goes on, and the CPU that each process takes, in percent of a core. */
+/** Figures of the neighbour during `work`, and the CPU that each process takes, in percent of a core. */
 async function neighbour(thread, processes, work) {
   const usage = () => ({ at: performance.now(), cpu: cpuOf(processes()) });
   const before = usage();

@@ -1,5 +1,5 @@
 // npm run pictures: makes the pictures of README and docs from real runs: a task that has failed, with its trace, and a call of a tool
-// that waits for a person. Baton as `npm start` runs it; the model and the tools are servers of this script, and speak the real
+// that waits for a person. Baton as `npm start` runs it; the model and the tools are servers of this script, and have the real
 // protocols. Chromium: CHROMIUM_PATH, or the one on PATH.
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -22,7 +22,7 @@ const after = async (ms, value) => {
   return value;
 };
 
-/** The model looks the order up, then the parcel, and wants to give the money back. */
+/** The model looks the order up, then the parcel, and calls the tool that pays the money back. */
 async function reply({ body: { messages } }) {
   const results = messages.filter(({ role }) => role === 'tool').length;
   const order = { order: 'A-1042' };

@@ -32,7 +32,7 @@ function post(method, params, more = {}) {
   });
 }
 
-/** A task whose agent says `chunks` pieces. */
+/** A task whose agent sends `chunks` pieces. */
 async function start(chunks, delayMs) {
   const message = {
     messageId: randomUUID(),

@@ -1,6 +1,6 @@
 // npm run bench:recording: a streamed turn of an llm agent with `record: all`, beside the same agent with `record: none`, in turns.
 // ROUNDS (9), SECONDS (6), CLIENTS (8): of the load. CHUNKS (200): pieces of an answer. DIST: the
-// build to measure. The model is a local server that speaks the wire of OpenAI's chat completions and takes no time to think.
+// build to measure. The model is a local server with OpenAI's chat completions API that answers at once.
 import { createServer } from 'node:http';
 import { startCluster } from './cluster.mjs';
 import { Target } from './client.mjs';

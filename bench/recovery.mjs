@@ -91,7 +91,7 @@ async function measure(env) {
   return { ofWorker: times, ofApi };
 }
 
-/** One stream: when it speaks, and when another attempt begins anew. */
+/** One stream: the times of its events, and of the first event of another attempt. */
 function follow(url, token) {
   let say, sayAgain;
   const spoke = new Promise((resolve) => (say = resolve));

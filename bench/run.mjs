@@ -142,7 +142,7 @@ async function compare() {
 }
 
 /**
- * Each round in another order. A Postgres vacuums and writes checkpoints for a while after its turn, which slows down whoever is
+ * Each round in another order. A Postgres vacuums and writes checkpoints for a while after its turn, which slows down the side that is
  * next.
  */
 function orderOf(round) {

@@ -162,7 +162,7 @@ export async function ownServices({ tables, redis, roleAttributes }) {
   return { env, pids, stop };
 }
 
-/** A program that says in its first message that it is ready, and on which port. */
+/** A program whose first message has its port: it is ready. */
 export async function startProcess(main, args, env) {
   const child = fork(main, args, { env: { ...process.env, NODE_ENV: 'production', ...env } });
   const { port } = await new Promise((resolve, reject) => {

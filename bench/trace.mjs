@@ -79,7 +79,7 @@ async function fill() {
   return id;
 }
 
-/** A page that notes the longest task of its thread. The browser tells of those above 50 ms. */
+/** A page that notes the longest task of its thread. The browser reports those above 50 ms. */
 async function newPage() {
   const page = await (await browser.newContext({ viewport: { width: 1_280, height: 900 } })).newPage();
   await page.addInitScript(`

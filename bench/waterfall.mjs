@@ -1,5 +1,5 @@
 // npm run bench:waterfall: where each millisecond of one client's blocking send goes, from its socket and back, made of the spans that
-// API and worker send to a collector. Baton runs on stock services; the bare skeleton, in turns, says what its parts alone take.
+// API and worker send to a collector. Baton runs on stock services; the bare skeleton, in turns, shows what its parts alone take.
 // ROUNDS (5), SENDS (200): of each round.
 // Spans begin at whole milliseconds, so the table has means, not medians.
 import { createRequire } from 'node:module';

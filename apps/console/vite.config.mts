@@ -60,7 +60,7 @@ export default defineConfig({
     outDir: OUT,
     emptyOutDir: true,
     target: 'es2022',
-    // The first ones that know light-dark(). For older ones Vite would write it as two variables, which nobody sets.
+    // The first ones with light-dark(). For older ones Vite would write it as two variables that are never set.
     cssTarget: ['chrome123', 'edge123', 'firefox120', 'safari17.5'],
     // Nothing is inlined: the policy of the page allows no code in it.
     assetsInlineLimit: 0,

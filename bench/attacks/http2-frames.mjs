@@ -11,7 +11,7 @@ export const TYPE = {
   ping: 6,
   window: 8,
   continuation: 9,
-  /** Of an extension that nobody has. Receivers ignore it. */
+  /** Of an unknown extension. Receivers ignore it. */
   unknown: 250,
 };
 export const END_STREAM = 1;
@@ -67,7 +67,7 @@ export const hello = (windowBytes) =>
 /**
  * Sends frames over one connection until it is closed, or the attack is over.
  * @param next makes the next frames: `next(i)`
- * @param isUnread reads nothing that the server says
+ * @param isUnread reads nothing from the server
  * @returns how it ended, and how many times frames were sent
  */
 export async function sendFrames(url, next, signal, { windowBytes, isUnread = false, max = Infinity } = {}) {

@@ -41,7 +41,7 @@ export async function startPeer() {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${server.address().port}`,
-    /** Answers as each attack wants, until `rest`. */
+    /** Answers by the rules of each attack, until `rest`. */
     begin: () => (isResting = false),
     /** Ends all connections, and refuses each request. */
     rest: () => {
@@ -66,7 +66,7 @@ function answerHook(how, body, response) {
 
 const XS = Buffer.alloc(65_536, 'x');
 
-/** What a hostile server does with a request, and what an honest one does. Each hostile one goes on until the caller has left. */
+/** What a hostile server does with a request, and what an honest one does. Each hostile one continues until the caller has left. */
 function misbehave(how, response, body = '') {
   const { socket } = response;
   const stream = (type, more = {}) => response.writeHead(200, { 'content-type': type, ...more });

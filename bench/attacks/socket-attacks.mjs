@@ -57,7 +57,7 @@ export async function halfSent(url, path, headers, signal, megabytes = 16) {
   return 'half-sent';
 }
 
-/** Requests whose answers nobody reads. */
+/** Requests whose answers are not read. */
 export async function unread(url, requests, signal) {
   const socket = await open(url);
   if (!socket) return 'refused';

@@ -1,4 +1,4 @@
-// Attacks of bench/neighbours.mjs with streams of tasks that are at work: idle ones, and ones that nobody reads.
+// Attacks of bench/neighbours.mjs with streams of tasks that are at work: idle ones, and ones without a reader.
 import { once } from 'node:events';
 import { sendBody } from './attacker.mjs';
 import { grpcCalls, open, over, post, unread } from './socket-attacks.mjs';

@@ -1,6 +1,6 @@
 import http from 'node:http';
 
-/** An HTTP server that executions tell which process makes their steps. */
+/** An HTTP server to which executions send the process of each step. */
 export class Observer {
   last = new Map();
   #waiting = () => undefined;
@@ -22,7 +22,7 @@ export class Observer {
     return `http://127.0.0.1:${this.server.address().port}/${i}`;
   }
 
-  /** Resolves when so many executions have told something. */
+  /** Resolves when this number of executions have sent something. */
   all(count) {
     return new Promise((resolve) => {
       this.#waiting = () => this.last.size >= count && resolve();

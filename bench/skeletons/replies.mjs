@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 
 /**
- * Serves calls on a free port and tells the parent process which.
+ * Serves calls on a free port, and sends the port to the parent process.
  * @param accept makes a task of a call. Its errors are the answer.
  * @param enqueue has a worker run the task. The worker publishes the events on `channel`, as `{taskId, events}`.
  */

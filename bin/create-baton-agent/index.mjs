@@ -18,7 +18,7 @@ Makes the folder of an agent in code, with a test and lint. The name of the fold
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 const { templates, versions } = manifestOf(HERE);
-/** A released package knows the versions of what an agent needs. In a clone they are the clone's own. */
+/** A released package has the versions of an agent's packages. In a clone they are the clone's own. */
 const IN_CLONE = versions === undefined;
 
 function main() {

@@ -59,7 +59,7 @@ export function createReceiver({ baton, origin, token, secrets = [], onEvent }) 
       subject: headers['webhook-id'],
       requiredClaims: ['sub', 'jti', 'iat', 'exp'],
     }).catch((error) => {
-      // The server that has the keys may be away for a moment: that says nothing about the signature.
+      // The server that has the keys may be away for a moment: that does not make the signature wrong.
       if (error.code?.startsWith('ERR_JW')) throw new Refused(`the JWT does not verify: ${error.message}`);
       throw error;
     });
@@ -71,7 +71,7 @@ export function createReceiver({ baton, origin, token, secrets = [], onEvent }) 
   }
 }
 
-/** Answered with 401. The message tells the operator of the sender, who is not verified yet, no secret. */
+/** Answered with 401. The sender is not verified yet, so its operator reads no secret in the message. */
 class Refused extends Error {}
 
 function isSignedWith(secret, headers, body) {

@@ -7,7 +7,7 @@ import type { AttackTask } from './observations.js';
 import { Random } from './random.js';
 import type { Services } from './services.js';
 
-/** Longest wait for an answer. What attackers are told is not judged, so no answer is no finding of theirs. */
+/** Longest wait for an answer. The answers of attackers are not judged, so a missing one is no finding. */
 const ANSWER_MS = 30_000;
 const LOOK_MS = 1000;
 /** How long an attack may take before its sender cancels it. */
@@ -25,7 +25,7 @@ export interface Told {
 
 /** A tenant that means ill: it sends what it may send, from agents and peers of its own, beside all the others. */
 export class Attacker {
-  /** Every task that it was told of. */
+  /** Every task whose id it has got. */
   private readonly tasks = new Map<string, string>();
 
   private constructor(
@@ -34,7 +34,7 @@ export class Attacker {
     private readonly peer: HostilePeer,
   ) {}
 
-  /** With agents that speak to hostile peers, and one whose schema costs more than anybody has. */
+  /** With agents that speak to hostile peers, and one whose schema is too expensive to check. */
   static async start(cluster: Cluster, who: Credentials): Promise<Attacker> {
     const attacker = new Attacker(cluster, who, await HostilePeer.start());
     const { peer } = attacker;

@@ -49,7 +49,7 @@ const STREAM_SILENCE_MS = 30_000;
 const ANSWER_MS = 180_000;
 
 const MCP_VERSION = '2026-07-28';
-/** What each request of a client of MCP says that has tasks. */
+/** The `_meta` of each request of an MCP client with tasks. */
 export const MCP_META = {
   'io.modelcontextprotocol/protocolVersion': MCP_VERSION,
   'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
@@ -57,7 +57,7 @@ export const MCP_META = {
 
 export const now = (): number => performance.timeOrigin + performance.now();
 
-/** A raw HTTP client for one tenant and one generation of the protocol, which tells of whatever is odd. */
+/** A raw HTTP client for one tenant and one generation of the protocol, which reports every oddity. */
 export class Caller {
   readonly dialect: Dialect;
 
@@ -217,7 +217,7 @@ export class Caller {
   }
 }
 
-/** Whether a connection was given up because nothing came; the error alone does not tell. */
+/** Whether a connection was given up because nothing came: the error does not show it. */
 class Silence {
   fell = false;
 

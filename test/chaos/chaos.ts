@@ -36,7 +36,7 @@ const MIN_VERSION_TASKS = 12;
 const CODE_PERCENT = 5;
 const MIN_CODE_TASKS = 12;
 
-/** What is told of a run while it continues. */
+/** The progress of a run. */
 export type Progress = (line: string) => void;
 
 /** What a run was, beside what was observed. */

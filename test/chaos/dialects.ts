@@ -11,11 +11,11 @@ export interface Outgoing {
 
 export type SendHow = 'stream' | 'block' | 'at-once';
 
-/** How one generation of the protocol writes requests and says what happened. */
+/** How one generation of the protocol writes requests and reports outcomes. */
 export interface Dialect {
   methods: Record<'send' | 'stream' | 'get' | 'cancel' | 'subscribe', string>;
   sendParams(message: Outgoing, how: SendHow): object;
-  /** What a `result` says: of an answer or of a frame. */
+  /** The content of a `result`: of an answer or of a frame. */
   read(result: Wired): Said;
 }
 

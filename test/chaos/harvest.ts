@@ -104,7 +104,7 @@ export class Harvest {
     return apis[n % apis.length]!;
   }
 
-  /** Which attempt wrote each event, by task: only Postgres knows. */
+  /** The attempt that wrote each event, by task: only Postgres has it. */
   private async attempts(): Promise<Map<string, number[]>> {
     const rows = await this.services.query<{ task_id: string; attempts: number[] }>(
       `SELECT task_id, array_agg(attempt ORDER BY sequence) AS attempts FROM ${LOG} e GROUP BY task_id`,

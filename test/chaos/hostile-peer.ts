@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { KEEPS_CONNECTIONS } from '../support/server-options.js';
 
-/** How a peer behaves. `endless` says more than anybody wants to hear, `slow` next to nothing, `junk` nonsense. */
+/** How a peer behaves. `endless` sends without an end, `slow` almost nothing, `junk` nonsense. */
 export type Manner = 'endless' | 'slow' | 'junk';
 export const MANNERS: readonly Manner[] = ['endless', 'slow', 'junk'];
 
@@ -17,7 +17,7 @@ type Answer = (response: http.ServerResponse) => Promise<void>;
 
 /**
  * A model provider, an MCP server and the card of an A2A agent in one, each of which means ill: `/<manner>/model/…`,
- * `/<manner>/tools`, `/<manner>/card`. `/seven/model/…` is a provider whose model says `{"value": 7}`.
+ * `/<manner>/tools`, `/<manner>/card`. `/seven/model/…` is a provider whose model answers `{"value": 7}`.
  */
 export class HostilePeer {
   private readonly sockets = new Set<Socket>();

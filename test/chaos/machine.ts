@@ -39,7 +39,7 @@ export interface MachineReport {
   namedAfterSeconds: number | undefined;
   /** Time from the end of the fault until every process was ready and a new task ended. Undefined: not within 60 s. */
   recoverySeconds: number | undefined;
-  /** What else is worth to know of this fault. */
+  /** Further data about this fault, for the report. */
   notes: string[];
   faults: string[];
 }
@@ -65,13 +65,13 @@ interface Site {
   clock: MachineClock;
   processes: Probed[];
   tokens: { good: string; expired: string };
-  /** What is worth to know of this fault. */
+  /** Data about this fault, for the report. */
   notes: string[];
   /** What must not happen. */
   faults: string[];
 }
 
-/** How a fault begins, continues and ends, and by what an operator knows it. */
+/** How a fault begins, continues and ends, and the sign by which an operator recognizes it. */
 interface MachineFault {
   begin(site: Site): Promise<void> | void;
   /** Called again and again while the fault lasts. @param share of its time that has passed, from 0 to 1 */

@@ -124,7 +124,7 @@ export class McpLoad {
     await this.provider.stop();
   }
 
-  /** All tasks of the tenant, whether or not a caller knows of them. */
+  /** All tasks of the tenant, also those whose id no caller has. */
   private async tasks(): Promise<McpTaskRecord[]> {
     const listed = new Map<string, string>();
     let cursor: string | null = '';
@@ -152,7 +152,7 @@ export class McpLoad {
     return tasks;
   }
 
-  /** Before the answer: the ledger knows only while the task waits that an outcome is unknown. */
+  /** Before the answer: the ledger has an unknown outcome only while the task waits. */
   private async noteQuestion(record: McpRecord, taskId: string): Promise<void> {
     const effects = await this.client.effects(taskId, this.giveUp.signal);
     record.questions.push(
@@ -187,7 +187,7 @@ export class McpLoad {
   }
 
   /**
-   * A client that knows no tasks: it waits for the end, and asks on with the tool for it after the longest wait. No tool approves: a
+   * A client without tasks: it waits for the end, and asks on with the tool for it after the longest wait. No tool approves: a
    * person does, over A2A.
    */
   private async callOlder(record: McpRecord): Promise<void> {
@@ -247,11 +247,11 @@ interface RestList {
   next_cursor: string | null;
 }
 
-/** What a call says, which its tasks and the requests to the model carry. */
+/** The text of a call, which its tasks and the requests to the model carry. */
 const WORDS = /(?:once|again|slow) (\d+)/;
 const wordsOf = ({ kind, number }: McpRecord): string => `${kind} ${number}`;
 
-/** The model calls the tool that it is told, and says what the tool has answered. */
+/** The model calls the tool of its input, and repeats the tool's answer. */
 function replyTo({ messages }: ChatRequest) {
   const result = messages.find(({ role }) => role === 'tool');
   if (result)

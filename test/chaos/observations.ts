@@ -3,7 +3,7 @@
 /** A state as 0.3 writes it: `working`, `input-required` … */
 export type State = string;
 
-/** What a frame or an answer says, whichever generation of the protocol it came in. */
+/** The content of a frame or an answer, of every generation of the protocol. */
 export type Said =
   | { kind: 'task'; taskId: string; state: State; artifacts: Artifacts; history: HistoryMessage[] }
   | { kind: 'status'; taskId: string; state: State }
@@ -38,7 +38,7 @@ export interface Viewer {
 
 export type Generation = '1.0' | '0.3';
 
-/** What its caller knows that a task must have said when it ends. */
+/** The content that a task must have at its end, for its caller. */
 export type Expected =
   | { agent: 'echo'; text: string; chunks: number }
   | { agent: 'scribe'; turns: { text: string; lines: number }[] };
@@ -51,7 +51,7 @@ export interface TaskRecord {
   tenant: string;
   generation: Generation;
   expected: Expected;
-  /** Absent: no answer ever told its id. */
+  /** Absent: no answer had its id. */
   taskId?: string;
   /** Ids of the messages its caller sent, in order. */
   messageIds: string[];
@@ -64,7 +64,7 @@ export interface TaskRecord {
   finished: boolean;
 }
 
-/** A task as it is at the end, read over HTTP, and what only Postgres knows of it. */
+/** A task as it is at the end, read over HTTP, and the data that only Postgres has of it. */
 export interface StoredTask {
   tenant: string;
   taskId: string;
@@ -137,14 +137,14 @@ export interface McpRecord {
   number: number;
   /** The tool: one that must not be repeated, one that may be, or one that answers with a task. */
   kind: 'once' | 'again' | 'slow';
-  /** The server that has the tool, by what it speaks. */
+  /** The server that has the tool, by its protocol. */
   server: 'modern' | 'sessions' | 'sessionless';
-  /** The revision that the client speaks. */
+  /** The revision of the client. */
   client: string;
   taskId?: string;
-  /** How it has ended, as the client was told. Unset: the client gave up. */
+  /** The end in the answer to the client. Unset: the client gave up. */
   told?: { state: string; text: string };
-  /** What the client was told in place of an answer. */
+  /** The error that the client got in place of an answer. */
   fault?: string;
   /** Each call that has reached the tool: its effect key, and when, in ms since the epoch. */
   calls: { key: string; at: number }[];
@@ -193,7 +193,7 @@ export interface VersionRecord {
   /** Its caller has seen its end. */
   isOver?: boolean;
   stored?: { state: string; text: string };
-  /** Edition of the version that the platform says it ran. */
+  /** Edition of the version that ran, by the platform. */
   storedEdition?: number | undefined;
   fault?: string;
   /** The steps that have reached the tools, each with the edition of the prompt of which the model knew. */
@@ -263,7 +263,7 @@ export interface AttackTask {
   ended: boolean;
 }
 
-/** Everything a run of the harness knows when it is over. */
+/** All data of a run of the harness at its end. */
 export interface Observations {
   records: TaskRecord[];
   stored: StoredTask[];

@@ -32,14 +32,14 @@ export interface OutsideEffect {
   at: number;
 }
 
-/** The MCP servers, by what they speak. `steps` is another modern one, with the steps of agents whose versions change. */
+/** The MCP servers, by their protocol. `steps` is another modern one, with the steps of agents whose versions change. */
 export const OUTSIDE_SERVERS = ['modern', 'sessions', 'sessionless', 'steps'] as const;
 export type OutsideServer = (typeof OUTSIDE_SERVERS)[number];
 
 /** Where the systems are. */
 export interface OutsideAddress {
   servers: Record<OutsideServer, string>;
-  /** `POST` does an effect, `GET <url>/<key>` says whether it was done. */
+  /** `POST` does an effect, `GET <url>/<key>` answers whether it was done. */
   effects: string;
   /** All that has come, as `OutsideCounts`. */
   counts: string;

@@ -4,14 +4,14 @@ import { type BatonProcess, startProcess } from '../support/baton-process.js';
 
 const LOOK_AGAIN_MS = 250;
 
-/** A process of Baton and where it says whether it is ready. */
+/** A process of Baton and its readiness URL. */
 export interface Probed {
   process: BatonProcess;
   url: string;
   metricsUrl: string;
 }
 
-/** Starts one that may end by itself: the report tells of it. */
+/** Starts one that may end by itself: the report has it. */
 export async function startProbed(kind: BatonProcess['kind'], env: Record<string, string>): Promise<Probed> {
   const port = kind === 'worker' ? await freePort() : undefined;
   // The lease of production: the other tests have a longer one.

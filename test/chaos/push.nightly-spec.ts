@@ -256,7 +256,7 @@ it(
         [second, wanted.changes],
       ] as const;
 
-    // Until all have everything: without that the test hangs, and says so.
+    // Until all have everything: without that the test hangs, and its timeout names it.
     let wanted: Wanted;
     for (;;) {
       wanted = await wantedFromLog();

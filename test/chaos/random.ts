@@ -37,7 +37,7 @@ export class Random {
     return list[this.integer(0, list.length - 1)] as T;
   }
 
-  /** A key, as often as its weight says. */
+  /** A key, by weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K {
     const entries = Object.entries(weights) as [K, number][];
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);

@@ -81,7 +81,7 @@ export class Scenario {
       const blocks = kind === 'turns' && turn > 1 && this.plan.random.chance(0.4);
       if (blocks) await this.answerAndWait(turn);
       else await this.streamTurn(turn);
-      // It ended although there is more to say: the checks will tell.
+      // It ended before its content was complete: the checks report it.
       if (turn < turns && this.endTold() !== undefined) break;
     }
     await companion;
@@ -103,7 +103,7 @@ export class Scenario {
     await companion;
   }
 
-  /** The call makes one task, however often it is sent. Its result is that of the agent, whichever API tells it. */
+  /** The call makes one task, however often it is sent. Its result is that of the agent, at every API. */
   private async callTool(): Promise<void> {
     const { expected } = this.plan;
     const { messageId, text, metadata } = this.message(1);
@@ -269,7 +269,7 @@ export class Scenario {
 
   /**
    * Whether a message was taken in whose answer was lost. Half of the callers look into the task's history, if
-   * they know the task; the others just send again, for the same message never makes two turns.
+   * they have the id of the task; the others just send again, for the same message never makes two turns.
    */
   private async isTaken(messageId: string): Promise<boolean> {
     if (this.record.taskId === undefined || this.plan.random.chance(0.5)) return false;
@@ -330,7 +330,7 @@ export class Scenario {
     return api;
   }
 
-  /** The end of the task, if an answer or a stream has told of one. */
+  /** The end of the task, if an answer or a stream has one. */
   private endTold(): string | undefined {
     const streamed = this.record.viewers.map(lastState).filter((state) => state !== undefined);
     return [...this.record.answeredStates, ...streamed].find(isTerminal);

@@ -16,7 +16,7 @@ export type Driver = 'redis' | 'postgres' | 'cluster';
 /** Connections that a pooler opens to Postgres. */
 const POOLED = 20;
 
-/** A server that can be struck, and the proxy that everybody but the harness goes through. */
+/** A server that can be struck, and the proxy in front of it for all but the harness. */
 interface Service {
   process: {
     readonly pid: number;

@@ -24,7 +24,7 @@ type Change = (agent: string) => Promise<unknown>;
 /**
  * Tasks of two agents that pin their tasks, while new versions are stored: of `editions` by writes, of `shares` by the label `next`, which
  * gets a share, is promoted or withdrawn. Each task has three steps, and the second waits for a person. A version has its own edition in
- * its prompt, and the model says the edition in each step and at the end. The model lives in this process, the tool server outside.
+ * its prompt, and the model repeats the edition in each step and at the end. The model lives in this process, the tool server outside.
  */
 export class VersionLoad {
   private readonly tasks = new DrivenTasks<VersionRecord>((record, signal) => this.drive(record, signal));
@@ -184,7 +184,7 @@ const editionIn = (text: string): number | undefined => {
   return edition === undefined ? undefined : Number(edition);
 };
 
-/** The model takes one step after the other, and each time says the edition of its prompt. */
+/** The model takes one step after the other, and each time repeats the edition of its prompt. */
 function replyTo({ messages }: ChatRequest) {
   const edition = editionIn(
     JSON.stringify(messages.filter(({ role }) => role === 'system' || role === 'developer')),

@@ -129,7 +129,7 @@ describeConsole('agents in the console', () => {
       .getByText(/^Line \d/)
       .first()
       .waitFor();
-    // The schema allows any tags; the server knows more.
+    // The schema allows any tags; the server checks more.
     await write(page, 'slug: other\nname: Mine\ndescription: Third words\nruntime: echo\n');
     await problems.getByText('No problems found.').waitFor();
     await page.getByRole('button', { name: 'Dry run' }).click();

@@ -6,7 +6,7 @@ import type { TestTenant } from '../support/stack.js';
 /** The code of the page of secrets. */
 const SECRETS_CODE = '**/console/assets/secrets-page-*.js';
 const STYLES = '**/console/assets/*.css';
-/** What the browser says of files that are not there. */
+/** The browser's message about missing files. */
 const MISSING =
   /Failed to (load resource|fetch dynamically)|could not be loaded|ERR_INTERNET_DISCONNECTED|preload/;
 

@@ -56,7 +56,7 @@ describeConsole('the playground', () => {
     await page.getByLabel('Text', { exact: true }).waitFor();
     return page;
   };
-  /** The view of a user who looks at the wire: with all options, and the frames. */
+  /** The page with all options, and the frames. */
   const open = async (agent = 'echo'): Promise<Page> => {
     const page = await openPlain(agent);
     await page.getByRole('button', { name: 'Options' }).click();
@@ -84,7 +84,7 @@ describeConsole('the playground', () => {
     await choose(page, version);
     await choose(page, binding);
     await page.getByLabel('Text', { exact: true }).fill(`over ${binding}`);
-    // Nobody has to scroll to it.
+    // It is visible without scrolling.
     const button = await page.getByRole('button', { name: 'Send' }).boundingBox();
     expect((button?.y ?? Infinity) + (button?.height ?? 0)).toBeLessThan(page.viewportSize()?.height ?? 0);
     await send(page);

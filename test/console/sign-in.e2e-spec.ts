@@ -218,7 +218,7 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('menuitem', { name: 'Sign out' }).click();
       await page.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
       expect(await stored(page)).not.toContain('access_token');
-      // The provider still knows her, and asks for no password.
+      // Her session at the provider continues: it asks for no password.
       await signInAgain(page);
       await page.getByRole('link', { name: id }).waitFor();
     });

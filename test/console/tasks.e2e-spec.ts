@@ -19,7 +19,7 @@ const HOSTILE = [
   '![a picture](https://elsewhere.example/pixel.png)',
   '[a link](javascript:window.stolen=true)',
 ].join('\n\n');
-/** Elements of the page, of which Node knows no types. */
+/** Elements of the page, for which Node has no types. */
 interface Shown {
   innerText: string;
   querySelector: (selector: string) => { dateTime: string };
@@ -465,7 +465,7 @@ describeConsole('tasks in the console', () => {
     const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
     const before = await events.count();
     baton.expectFaults(/ERR_INTERNET_DISCONNECTED|Failed to load resource/);
-    // The stream that waits for more events is open: what is cut is a stream that says nothing.
+    // The stream that waits for more events is open: a silent stream is cut.
     let isReloaded = false;
     page.once('domcontentloaded', () => (isReloaded = true));
     const open = page.waitForResponse(
@@ -650,7 +650,7 @@ async function writeConsole(databaseUrl: string, taskId: string, lines: number):
   }
 }
 
-/** A model that signs, and then says what came of it. */
+/** A model that signs, and then reports the outcome. */
 function signing({ body }: ModelRequest): Reply {
   const messages = body.messages as { role: string; content: unknown }[];
   const results = messages.filter(({ role }) => role === 'tool');

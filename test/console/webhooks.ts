@@ -14,7 +14,7 @@ describeConsole('deliveries of webhooks in the console', () => {
   beforeAll(async () => {
     receiver = createServer((request, response) => {
       request.resume();
-      // A receiver that says more than it should.
+      // A receiver with a long answer.
       request.on('end', () =>
         response
           .writeHead(status)

@@ -9,7 +9,7 @@ const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 describeContract(
   'capsule',
   {
-    // A client of Capsule has no token: the host's name says who is meant.
+    // A client of Capsule has no token: the host's name identifies the tenant.
     headers: { Host: HOST, authorization: undefined },
     prepare: (api) =>
       Promise.all([

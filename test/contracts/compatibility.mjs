@@ -33,7 +33,7 @@ One rule is not part of these contracts and holds on every path: a message that 
 made ([retries](idempotency.md)).
 `;
 
-/** Every line that has a test: [number, what it says], in the order of the numbers. */
+/** Every line that has a test: [number, text], in the order of the numbers. */
 function linesOf(letter) {
   const sources = readdirSync(FOLDER).filter((name) => name.endsWith('.ts'));
   const text = sources.map((name) => readFileSync(join(FOLDER, name), 'utf8')).join('\n');

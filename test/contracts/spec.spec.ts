@@ -36,7 +36,7 @@ describeContract(
       expect((await v1('ListTasks', {})).json.result.tasks[0].id).toMatch(/./);
       expect((await v1('CancelTask', { id })).json.error.code).toBe(-32002);
       expect((await v1('SubscribeToTask', { id })).json.error.code).toBe(-32004);
-      // The card says `extendedAgentCard: false` (A2A 1.0 §3.3.4).
+      // The card has `extendedAgentCard: false` (A2A 1.0 §3.3.4).
       expect((await v1('GetExtendedAgentCard', {})).json.error.code).toBe(-32004);
       const push = { taskId: id, id: 'c', url: 'https://example.com/hook' };
       for (const method of ['Create', 'Get', 'Delete'].map((verb) => `${verb}TaskPushNotificationConfig`)) {
@@ -129,7 +129,7 @@ describeContract(
     });
 
     it('P-5 a stream begins with the task at a sequence, and `Last-Event-ID` resumes after a sequence', async () => {
-      // It says its first chunk and continues when the late callers are there.
+      // It sends its first chunk and continues when the late callers are there.
       writeFileSync(HOLD_FILE, '');
       const waiting = new Set(['late', 'legacy']);
       const comes = (who: string) => async () => {
@@ -270,7 +270,7 @@ describeContract(
         url: expect.stringMatching(/\/agents\/echo$/),
         preferredTransport: 'JSONRPC',
         protocolVersion: expect.stringMatching(/^0\.3/),
-        // What a client of 0.3 can use: one that speaks HTTP+JSON alone finds it here.
+        // What a client of 0.3 can use: one with HTTP+JSON alone finds it here.
         additionalInterfaces: [{ transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }],
       });
       const flat = await api.get(`${path()}/.well-known/agent.json`);

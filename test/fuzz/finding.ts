@@ -25,6 +25,6 @@ export interface Finding {
 /** What came of the cases of a part. */
 export interface Outcome {
   findings: Finding[];
-  /** Cases that were really tried: a case that could not be sent says nothing. */
+  /** Cases that were sent: one that could not be sent proves nothing. */
   answered: number;
 }

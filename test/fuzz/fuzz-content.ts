@@ -19,7 +19,7 @@ const AT_ONCE = 8;
 /** For everything that a turn waits for by its settings, and a machine that has much else to do. */
 const END_MS = 60_000;
 /**
- * A turn of settings that nobody has judged may last long; then it must be possible to cancel it. Not sooner: on a busy machine a
+ * A turn of random settings may last long; then it must be possible to cancel it. Not sooner: on a busy machine a
  * turn that would complete takes a minute.
  */
 const SETTLE_MS = 180_000;
@@ -55,7 +55,7 @@ export async function fuzzSettings(target: ContentTarget, cases: number, seed: n
 const PLAIN = { kind: 'plain' as const, at: 0 };
 const FINE_REPLY = { text: '{"value":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}' };
 
-/** What was taken works as it says or fails as it should; then it is taken away. */
+/** An accepted agent works by its settings or fails as it should. Then it is deleted. */
 async function use(
   { url, token, ended }: ContentTarget,
   one: SettingsCase,

@@ -118,7 +118,7 @@ function judge({ status, message = '', http: code, isReset }: GrpcOutcome): stri
   if (status === undefined)
     return isReset || (code !== undefined && code >= 400) ? undefined : 'closed without a status';
   const name = Status[Number(status)];
-  // grpc-js itself says INTERNAL of frames that it cannot read.
+  // grpc-js itself answers INTERNAL to frames that it cannot read.
   const isOfLibrary = name === 'INTERNAL' && LIBRARY.test(text);
   if ((name === 'INTERNAL' || name === 'UNKNOWN' || name === 'DATA_LOSS') && !isOfLibrary)
     return `${name}: ${text.slice(0, 300)}`;

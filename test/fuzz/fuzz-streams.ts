@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { LlmBench, seen, toolOf } from '../../libs/agents/src/runtimes/llm/llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from '../../libs/agents/src/runtimes/llm/llm-runtime.fixture.js';
 import { TaskState } from '../../libs/a2a/src/index.js';
 import type { Finding, Outcome } from './finding.js';
 import { SAID, type StreamCase, streamCase } from './stream-cases.js';
@@ -48,7 +48,7 @@ async function tryStream(
   bench.provider.reply({ wire: () => [text], ...(isOpen && { open: true }) });
   bench.provider.answer(() => ({ text: 'Done.' }));
   const outputs = await bench.say({ ...TIMES, retries: 0, steps: 3, ...config });
-  const { status } = seen(outputs);
+  const { status } = summaryOf(outputs);
   ended(status ? TaskState[status.state] : 'no end');
   const isFailed = status?.state === TaskState.TASK_STATE_FAILED;
   if (!isFailed && status?.state !== TaskState.TASK_STATE_COMPLETED) return 'the task has not ended';

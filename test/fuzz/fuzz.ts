@@ -180,7 +180,7 @@ export function shortfalls({ parts, neighbour }: Pick<FuzzReport, 'parts' | 'nei
   return neighbour.answered > 0 ? of : [...of, "another tenant's echo was never answered"];
 }
 
-/** Lines of the logs that speak of a bug of ours, or show a secret. */
+/** Lines of the logs that show a bug of ours, or a secret. */
 function errorsIn({ apis, workers }: Stack): string[] {
   const lines = [...apis, ...workers].flatMap((process) => process.log().split('\n'));
   return lines

@@ -25,7 +25,7 @@ const ACTS = [
   'empty',
   'random',
 ] as const;
-/** What its frame says of its length. */
+/** The length in its frame. */
 const LENGTHS = ['right', 'right', 'right', 'short', 'long', 'huge', 'none', 'cut'] as const;
 
 const HEALTH = 'grpc.health.v1.Health';

@@ -13,7 +13,7 @@ export const LEAK =
 const RPC_PATHS =
   /^\/(agents\/[^/]+|v1\/a2a\/agents\/[^/]+|a2a(\/[^/]+)?|v1\/(agent-systems|agents)\/[^/]+\/a2a)?$/;
 const RPC_STATUSES = [200, 401, 403, 408, 413, 415, 429];
-/** MCP says with the status, too, what an error of JSON-RPC says. */
+/** MCP has the meaning of a JSON-RPC error in the status, too. */
 const MCP_PATHS = /^\/(agents\/[^/]+\/)?mcp$/;
 const MCP_STATUSES = [...RPC_STATUSES, 400, 404, 406];
 
@@ -30,7 +30,7 @@ export function judge(sent: HttpCase, answer: HttpAnswer | string): string | und
   return judgeRpc(sent, answer);
 }
 
-/** The same for Baton's own paths: an error says what is wrong, and where a field is to blame, which. */
+/** The same for Baton's own paths: an error names the fault, and the field if one is wrong. */
 export function judgeNative(sent: HttpCase, answer: HttpAnswer | string): string | undefined {
   const problem = judgeAny(answer);
   if (problem !== undefined || typeof answer === 'string') return problem;

@@ -6,7 +6,7 @@ const deep = (depth: number): unknown => {
   return value;
 };
 
-/** Texts that somebody somewhere trips over. Nothing in them looks like an error of ours. */
+/** Texts that break some programs. Nothing in them resembles an error of ours. */
 const ODD_TEXTS = [
   '',
   ' ',

@@ -12,7 +12,7 @@ export interface ModelCase {
   answers: { reply: Reply; changes: Mutation[]; manner: Manner }[];
 }
 
-/** Each of the interfaces that there are, with the name of the model that speaks it. */
+/** Each interface, with the name of a model that has it. */
 const INTERFACES = [
   { model: 'openai-compatible/m', key: 'openai' },
   { model: 'openai/m', api: 'chat' },

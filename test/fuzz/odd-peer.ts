@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { KEEPS_CONNECTIONS } from '../support/server-options.js';
 
 const MIB = 2 ** 20;
-/** Where an endless answer ends after all, if nobody closes it. Over whatever Baton takes in. */
+/** Where an endless answer ends if no reader closes it. More than Baton accepts. */
 const ENDLESS_BYTES = 96 * MIB;
 
 /** A request to a peer, its path without the number of the case. */

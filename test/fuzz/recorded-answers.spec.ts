@@ -12,7 +12,7 @@ const bench = new McpBench();
 afterEach(() => bench.reset());
 afterAll(() => bench.stop());
 
-/** Whatever came, the call ends, was made once, and the model is told something. */
+/** After every answer the call has ended, was made once, and the model has a result. */
 async function expectOneCall(settings: object, calls: () => number): Promise<void> {
   const opened = await bench.open([{ name: 'a', timeout: '5s', connectTimeout: '1m', ...settings }]);
   const { ok, content, text = content } = await call(opened, 'a_look');

@@ -47,7 +47,7 @@ export const remoteCase: fc.Arbitrary<RemoteCase> = fc.record({
   breaksOff: fc.boolean(),
 });
 
-/** The settings of its agent: short, so that a peer that says nothing does not hold up the run. */
+/** The settings of its agent: short, so that a silent peer does not hold up the run. */
 export const remoteConfig = (base: string, secret: string): object => ({
   card: `${base}/card.json`,
   headers: { authorization: { secret, prefix: 'Bearer ' } },

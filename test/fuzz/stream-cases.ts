@@ -14,7 +14,7 @@ const INTERFACES = [
   { dialect: google, config: { model: 'google/gemini-2.5-flash' } },
 ] as const;
 
-/** What the model of a recording says. No two of its pieces of a tool's input make another JSON. */
+/** The answer of the model of a recording. No two of its pieces of a tool's input make another JSON. */
 const RECORDED: readonly Reply[] = [
   { text: ['It is ', 'sunny.'], usage: { input: 3, output: 4 } },
   { reasoning: ['Let me ', 'see.'], text: ['I ask.'], calls: [{ name: 'weather', input: { city: 'Bern' } }] },

@@ -16,14 +16,14 @@ export type Version = keyof typeof VERSIONS;
 interface Seen {
   id: string;
   state: string;
-  /** Whether its status says something. */
+  /** Whether its status has a message. */
   hasMessage: boolean;
 }
 
 /** What came of a message: how its task ended, or what must not be. */
 export type Ending = { state: string; problem?: undefined } | { state?: undefined; problem: string };
 
-/** A caller that judges every answer it gets, and wants every task to end. */
+/** A caller that judges every answer, and expects every task to end. */
 export class TaskCaller {
   constructor(
     private readonly base: string,

@@ -31,9 +31,9 @@ export interface ToolCase {
   inStream: boolean;
   tools: object[];
   result: object;
-  /** Where a page of the list says that the next one is; undefined = it is the last. */
+  /** The cursor of the next page in a page of the list; undefined = it is the last. */
   nextCursor: string | undefined;
-  /** What the model says as input of a tool. */
+  /** The model's input of a tool. */
   input: string;
   /** The answer to calls, in place of `result`. */
   recorded: RecordedAnswer | undefined;
@@ -131,7 +131,7 @@ export function repeated({ server }: ToolCase, counts: CallCounts): string | und
   return found && `the tool ${found[0].slice(0, 40)} was called ${found[1]} times`;
 }
 
-/** Model and MCP server of a case: the model calls the first two tools that it is given, and then says that it is done. */
+/** Model and MCP server of a case: the model calls the first two tools that it is given, and then ends its answer. */
 export const toolScript =
   (one: ToolCase, counts: CallCounts): PeerScript =>
   async (request, response) => {

@@ -19,10 +19,10 @@ interface Sample {
 }
 
 /**
- * Measures whether the time of an answer tells if others have the thing it is about: calls for the owner's thing and
+ * Measures whether the time of an answer shows if others have the thing it is about: calls for the owner's thing and
  * for one that does not exist, in turns which comes first. Prints a line per kind of call.
  * @param pairs pairs of calls per sample
- * @returns the titles of the calls whose time tells something
+ * @returns the titles of the calls whose time differs
  */
 export async function measureAnswerTimes(pairs: number): Promise<string[]> {
   const stopServices = await startServices();

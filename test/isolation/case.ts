@@ -23,7 +23,7 @@ export interface Case {
   scope: Scope;
   /** It makes something of the caller's: a task, a secret, a schedule. */
   sends: boolean;
-  /** A caller who may not know the thing gets an error; otherwise it gets what it would get for any name. */
+  /** A caller that may not read the thing gets an error. Otherwise it gets the answer for any name. */
   refused: boolean;
   /** The path is open to callers without a token. */
   open: boolean;

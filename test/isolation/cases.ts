@@ -181,7 +181,7 @@ const idHeaders = (kind: Kind, id: string): Headers => ({
   'idempotency-key': kind === 'idempotencyKey' ? id : undefined,
 });
 
-/** What a client of MCP says that has tasks. */
+/** The `_meta` of an MCP client with tasks. */
 const MCP_META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },

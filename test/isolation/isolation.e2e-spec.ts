@@ -141,7 +141,7 @@ describe('another tenant, and callers without the right to ask', () => {
     expect(world.witnessed()).toBe('');
   });
 
-  // How long an answer takes tells nothing either, then: bench/answer-times.mjs measures it.
+  // The time of an answer must not differ either: bench/answer-times.mjs measures it.
   it('makes the database do the same for a thing of others as for one that does not exist', async () => {
     const { stack } = world;
     const log = await StatementLog.start(stack.database.url);
@@ -222,7 +222,7 @@ function firstOfEachCall(some: readonly Walked[]): Walked[] {
   return [...calls.values()];
 }
 
-/** A token of others is refused by a bound host; which host names are bound is in the DNS for everybody to see. */
+/** A token of others is refused by a bound host; the names of bound hosts are public in the DNS. */
 const isKnownHost = ({ kind, open }: Case, asker: Asker): boolean =>
   kind === 'host' && !open && (asker === 'stranger' || asker === 'strangerReader');
 

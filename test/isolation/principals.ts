@@ -102,7 +102,7 @@ export class Principals {
       OUTBOUND_ALLOW: '127.0.0.1,push.example',
       PUSH_NOTIFICATIONS: 'all',
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-      // So that the management port says who may do what, also to guests of this host.
+      // So that the management port checks rights, also of guests of this host.
       MANAGEMENT_HOSTS: HOST,
     };
     const stack = await Stack.start({

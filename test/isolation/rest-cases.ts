@@ -239,7 +239,7 @@ const REST: Readonly<Record<string, RestRequest>> = {
   'GET /v1/audit': {
     scope: 'audit:read',
     kinds: ['pageToken'],
-    // The log grows while others are refused: what it says of today is not the same twice.
+    // The log grows while others are refused: two reads of today differ.
     path: '/v1/audit?until=2000-01-01T00:00:00Z&cursor=<id>',
     anyName: true,
   },

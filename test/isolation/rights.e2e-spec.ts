@@ -132,10 +132,10 @@ function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod)
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
   if (method && error) return errorOf(method, error) ?? text;
-  // No task has failed: a caller that is told so was let in.
+  // No task has failed: a caller with this error was let in.
   if (status === 400 && text.includes('only a failed task can be continued')) return 'yes';
   if (status === 404 || status === 400) return String(status);
-  // No task is parked: a caller that is told so was let in.
+  // No task is parked: a caller with this error was let in.
   if (status === 409 && text.includes('The task is not parked')) return 'yes';
   // A worker was faster.
   if (status === 409 && text.includes('The operation has ended')) return 'yes';
@@ -149,7 +149,7 @@ function httpCellOf(answer: Answer, row: string, column: Column): string {
   if (status < 300) return isList(row) ? listedIn(text, row, groupOf(column)) : 'yes';
   const { message, details } = (answer.json as { error: HttpError }).error;
   const { reason } = details[0];
-  // No agent has either: a caller that is told so was let in.
+  // No agent has either: a caller with this error was let in.
   if (reason === 'PUSH_NOTIFICATION_NOT_SUPPORTED') return 'yes';
   if (row === 'getExtendedAgentCard' && status === 400) return 'yes';
   const isUnknown = status === 404 && /^(TASK|AGENT)_NOT_FOUND$/.test(reason);
@@ -173,7 +173,7 @@ function errorOf({ profile, operation }: RpcMethod, { code, message }: RpcError)
   const isOf = (kind: Parameters<typeof errorWire>[0]): boolean =>
     errorWire(kind, profile.errors).code === code;
   const isAgent = isOf('agent-not-found') && /agent not found/i.test(message);
-  // No agent has either: a caller that is told so was let in.
+  // No agent has either: a caller with this error was let in.
   const withoutCard = operation === 'getExtendedAgentCard' && isOf('unsupported-operation');
   const isMissing = isOf('push-not-supported') || isOf('extended-card-not-configured') || withoutCard;
   if (isMissing && !isAgent) return 'yes';
@@ -202,7 +202,7 @@ async function thingsFor(request: string, isRead: boolean, column: Column, cell:
   return things;
 }
 
-/** Asks as every principal. @returns whatever the table says otherwise */
+/** Asks as every principal. @returns the differences from the table */
 async function compare(
   row: string,
   rights: Rights,

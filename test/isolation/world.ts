@@ -9,7 +9,7 @@ import { Stack } from '../support/stack.js';
 import { type Answer, exchange, type Headers, type Wired, type WireRequest } from '../support/wire.js';
 import { buryRun, expireToken, giveUpPush, makeConnection, revokeToken, sql } from './operator-hands.js';
 
-/** In everything that the owner says and names: no other caller may ever read it. */
+/** Part of all texts and names of the owner: no other caller may ever read it. */
 export const MARK = 'owner-secret';
 
 /** An id of the owner's, and one of the same form of nothing. */
@@ -114,14 +114,14 @@ export class World {
     return result;
   }
 
-  /** The tasks that an agent was told to stop. */
+  /** The tasks whose cancel has reached an agent. */
   witnessed(): string {
     return readFileSync(join(this.folder, 'witness'), 'utf8');
   }
 
   /**
    * Every row of a tenant in every table, as text. Left out is what a worker changes in its run, when a token was used, and
-   * what the audit log says of callers who were refused.
+   * the records of refused callers in the audit log.
    */
   async rowsOf(tenantId: string): Promise<Map<string, string[]>> {
     const client = new Client({ connectionString: this.stack.database.url });
@@ -245,7 +245,7 @@ export class World {
     return (await this.must('POST', '/v1/tokens', { name: MARK })).id as string;
   }
 
-  /** A webhook of the owner's that is told of nothing. @returns its id */
+  /** A webhook of the owner's without events. @returns its id */
   async makeWebhook(): Promise<string> {
     const headers = callHeaders(this.tokens.owner);
     const body = { url: `https://1.1.1.1/${MARK}`, enabled: false };

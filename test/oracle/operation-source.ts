@@ -72,10 +72,10 @@ const WEIGHTS: Record<Verb, number> = {
   tombstoneGrowsOld: 2,
 };
 
-/** A worker's process that has, or had, a run. It continues writing until it is told that it may not, and sometimes after that. */
+/** A worker's process that has, or had, a run. It continues writing until a write is refused, and sometimes after that. */
 interface Writer extends Attempt {
   worker: string;
-  /** The head of the log, as it knows it. */
+  /** The head of the log that it has read. */
   head: number;
 }
 
@@ -469,7 +469,7 @@ export class OperationSource {
     return { maxAttempts: random.pick([1, 2, 3, 3, 5]), ...backoff };
   }
 
-  /** What a writer says. With the first events of a run that was claimed at acceptance it appends the `working` event. */
+  /** The output of a writer. With the first events of a run that was claimed at acceptance it appends the `working` event. */
   private events(writer: Writer, count: number): Said[] {
     const { random } = this;
     const events: Said[] = writer.head === 1 ? [{ state: 'working' }] : [];

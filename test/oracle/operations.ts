@@ -43,7 +43,7 @@ export interface Retry {
 /** The key of a message. */
 export interface Key {
   name: string;
-  /** What the message says, if the key does not tell. */
+  /** The text of the message, if it is not that of the key. */
   content: string | null;
   /** A deleted task: if the key names it, the key counts as new. */
   gone?: string;
@@ -74,7 +74,7 @@ export interface Arguments {
     retry?: Retry | undefined;
     /** The worker for which the run is claimed at acceptance. */
     claimFor?: string | undefined;
-    /** The id under which its caller knows it. */
+    /** The id that its caller has chosen. */
     alias?: Alias | undefined;
     /** Set if an agent creates it, as a child of its own task. */
     child?: { parent: Attempt; root: string; maxTasks: number } | undefined;
@@ -110,7 +110,7 @@ export interface Arguments {
   pickUpRun: { tenant: string; run: string; worker: string };
   appendEvents: {
     writer: Attempt;
-    /** The head of the log, as the writer knows it. */
+    /** The head of the log that the writer expects. */
     head: number;
     events: readonly Said[];
     metadata?: Record<string, string> | undefined;

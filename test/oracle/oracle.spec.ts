@@ -31,7 +31,7 @@ class FaultySubject implements OracleSubject {
   }
 }
 
-/** What the oracle says about a fault. */
+/** The oracle's report of a fault. */
 async function report(subject: OracleSubject): Promise<string> {
   const error: unknown = await new Oracle(subject, 'seed')
     .run(20_000, 20_000)

@@ -269,7 +269,7 @@ interface Order {
 }
 
 /**
- * What may come out of two operations at the same time. Sweeps and heartbeats wait for nobody: they skip the rows that the other
+ * What may come out of two operations at the same time. Sweeps and heartbeats never wait: they skip the rows that the other
  * one has locked.
  */
 function allowedOrders(before: TaskModel, first: Operation, second: Operation): Order[] {

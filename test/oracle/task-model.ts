@@ -71,7 +71,7 @@ export interface ModelTask {
   isOld: boolean;
   /** Whether it continues without an answer. */
   wakesAt: 'later' | 'over' | null;
-  /** The run that continues then, or has gone on. */
+  /** The run that continues then, or has continued. */
   wakesRun: string | null;
 }
 
@@ -231,7 +231,7 @@ export class TaskModel {
     const alias = input.alias && aliasName({ ...input, client: input.alias.client });
     const named = alias === undefined ? undefined : this.state.aliases.get(alias);
     if (named && named.task !== input.alias?.previous) {
-      // The key then names a task that does not exist, and counts as new for whoever says so.
+      // The key then names a task that does not exist, and counts as new for a caller that repeats it.
       if (key)
         this.state.keys.set(keyName(tenant, key.name), {
           task: name,
@@ -894,7 +894,7 @@ export class TaskModel {
     return this.runs.filter((run) => run.tenant === tenant && isInFlight(run)).length;
   }
 
-  /** Runs that go on the queue, by name. One may use a reserved slot if no more than `reserveUpTo` of its tenant are in flight. */
+  /** Runs that are put on the queue, by name. One may use a reserved slot if no more than `reserveUpTo` of its tenant are in flight. */
   private enqueued(
     runs: readonly ModelRun[],
     inFlight: readonly ModelRun[],
@@ -1094,7 +1094,7 @@ export class TaskModel {
   }
 }
 
-/** Workers are told only that they are refused, callers also why. */
+/** Workers get a refusal without a reason, callers with it. */
 const refused = (why: string, answer: Answer = 'refused'): Result => ({ outcome: `refused: ${why}`, answer });
 const explained = (why: string): Result => refused(why, `refused: ${why}`);
 /** A late attempt, while the run waits or another attempt executes it. */

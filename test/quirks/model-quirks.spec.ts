@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { LlmBench, seen, toolOf } from '../../libs/agents/src/runtimes/llm/llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from '../../libs/agents/src/runtimes/llm/llm-runtime.fixture.js';
 import { MODEL_PEERS, MODEL_QUIRKS, type ModelPeer } from './model-quirks.js';
 
 const STATES = { completed: TaskState.TASK_STATE_COMPLETED, failed: TaskState.TASK_STATE_FAILED };
@@ -33,7 +33,7 @@ it.each(CASES)(
       }),
     );
     bench.provider.reply(...(typeof replies === 'function' ? replies(peer) : replies));
-    const { status, artifacts } = seen(await bench.say({ ...MODEL_PEERS[peer], ...config }));
+    const { status, artifacts } = summaryOf(await bench.say({ ...MODEL_PEERS[peer], ...config }));
     const text = Object.entries(artifacts).findLast(([id]) => id.startsWith('reply-'))?.[1].text;
     expect({ state: status?.state, caller: status?.text ?? text }).toEqual({
       state: STATES[task],

@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LlmBench, seen } from '../../libs/agents/src/runtimes/llm/llm-runtime.fixture.js';
+import { LlmBench, summaryOf } from '../../libs/agents/src/runtimes/llm/llm-runtime.fixture.js';
 import { McpBench } from '../../libs/agents/src/runtimes/llm/tools/mcp/mcp-tools.fixture.js';
 import { RawMcpServer } from '../support/mcp-server/raw-server.js';
 import { TOOL_SERVER_QUIRKS, type ToolServerPeer, type ToolServerQuirk } from './tool-server-quirks.js';
@@ -50,7 +50,7 @@ async function run(settings: object) {
   }
   model.tools.push(...tools);
   model.provider.reply({ calls: [{ name: 'raw_look', input: {} }] }, { text: 'Done.' });
-  const { status, artifacts } = seen(await model.say());
+  const { status, artifacts } = summaryOf(await model.say());
   const text = Object.entries(artifacts).findLast(([id]) => id.startsWith('reply-'))?.[1].text;
   const { input } = model.provider.requests.at(-1)?.body as unknown as {
     input: { type: string; output?: unknown }[];

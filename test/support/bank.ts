@@ -3,8 +3,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * A system outside of Baton that counts its effects. `/keyed/…` has an effect once for a key, `/plain/…` for each request. Both tell whether
- * they know a key.
+ * A system outside of Baton that counts its effects. `/keyed/…` has an effect once for a key, `/plain/…` for each request. Both answer whether
+ * they have a key.
  */
 export class Bank {
   /** Every effect: its path and key. */

@@ -93,7 +93,7 @@ itWithFactor.each(NIGHTLY ? ['api', 'worker', 'local'] : ['api'])(
       // Without a database, or with a bad setting, they end at once.
       const start = () =>
         spawnSync(process.execPath, args, { env: { WORKERS: 'none' }, encoding: 'utf8' }).stdout;
-      // The space may still grow when V8 collects between the start of a thread and the news of it: rare, so another start tells.
+      // The space may still grow when V8 collects between the start of a thread and its event: rare, so another start decides.
       const sizes = [start()];
       while (!ROOM.test(sizes.at(-1)!) && sizes.length < 5) sizes.push(start());
       expect(sizes.at(-1)).toMatch(ROOM);

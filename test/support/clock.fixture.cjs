@@ -1,6 +1,6 @@
 // Loaded into a process with NODE_OPTIONS=--require, also into its threads: the clock of the machine is off by as many
-// milliseconds as the file of CLOCK_OFFSET_FILE says, and jumps when the file changes. As with a real machine, the
-// monotonic clock goes on.
+// milliseconds of the file CLOCK_OFFSET_FILE, and jumps when the file changes. As with a real machine, the
+// monotonic clock continues.
 const { readFileSync, watchFile } = require('node:fs');
 
 const file = process.env.CLOCK_OFFSET_FILE;

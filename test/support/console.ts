@@ -12,7 +12,7 @@ import { delimiter, join } from 'node:path';
 import { NIGHTLY } from './nightly.js';
 import { Stack, type StackOptions } from './stack.js';
 
-/** Which rules of WCAG the pages keep. */
+/** The rules of WCAG that the pages follow. */
 const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 const isExecutable = (file: string): boolean => {
@@ -91,8 +91,8 @@ export async function stopSharedConsole(): Promise<void> {
 export class ConsoleStack {
   private readonly faults: string[] = [];
   private expected: RegExp[] = [];
-  /** Pages that axe has looked at. */
-  private readonly lookedAt = new Set<string>();
+  /** Pages that axe has checked. */
+  private readonly checked = new Set<string>();
   /** Of the running test. */
   private readonly contexts: BrowserContext[] = [];
 
@@ -159,15 +159,15 @@ export class ConsoleStack {
   }
 
   /**
-   * That axe finds nothing against WCAG AA, as the page is now. By day it looks once at each page of a file of tests, in each
+   * Expects that axe finds no fault against WCAG AA in the page as it is now. By day it checks each page once in a file of tests, in each
    * colour scheme: axe took a third of the browser's CPU.
    */
   async expectAccessible(page: Page): Promise<void> {
     const { pathname } = new URL(page.url());
     const colours = await page.evaluate<string>('document.documentElement.dataset.mantineColorScheme');
     const name = `${pathname.replace(/[\da-f-]{36}/, ':id')} ${colours}`;
-    if (!NIGHTLY && this.lookedAt.has(name)) return;
-    this.lookedAt.add(name);
+    if (!NIGHTLY && this.checked.has(name)) return;
+    this.checked.add(name);
     const { violations } = await new AxeBuilder({ page })
       .options({ resultTypes: ['violations'] })
       .withTags(WCAG)
@@ -181,7 +181,7 @@ export class ConsoleStack {
     expect(found).toEqual([]);
   }
 
-  /** The same in light colours, and at night in dark ones before. Light ones are shown afterwards. */
+  /** The same in light colours, and at night first in dark ones. Afterwards the page is light. */
   async expectAccessibleInBothSchemes(page: Page): Promise<void> {
     if (!NIGHTLY) return this.expectAccessible(page);
     await page.emulateMedia({ colorScheme: 'dark' });
@@ -192,7 +192,7 @@ export class ConsoleStack {
     await this.expectAccessible(page);
   }
 
-  /** How wide the page is, in pixels; more than its window when something hangs out of it. */
+  /** The width of the page in pixels. Wider than its window: an element overflows. */
   async widthOf(page: Page): Promise<number> {
     return page.evaluate<number>('document.documentElement.scrollWidth');
   }

@@ -6,10 +6,10 @@ import { OPTIMIZE_LATER } from './baton-process.js';
 
 /** The program of `npm start`. */
 export const LOCAL_MAIN = join(__dirname, '../../dist/apps/local/src/main.js');
-// For a run that hangs: one that ends is told at once.
+// For a run that hangs. The end of a run is noticed at once.
 const TIMEOUT_MS = 4 * 60_000;
 
-/** A folder for BATON_HOME that everybody may pass through, and how to remove it. */
+/** A folder for BATON_HOME that every user may pass through, and a function that removes it. */
 export function temporaryHome(): { path: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   chmodSync(folder, 0o711);

@@ -2,7 +2,7 @@ import { type RemoteInfo, type Socket, createSocket } from 'node:dgram';
 import { EventEmitter, once } from 'node:events';
 import { type Answer, decode, encode, type Question } from 'dns-packet';
 
-/** What the server says of a name: its addresses, that there are none, or nothing at all. */
+/** The answer for a name: its addresses, that there are none, or no answer. */
 export type NameReply = { a?: string[]; aaaa?: string[] | 'silent' } | 'unknown' | 'refused' | 'silent';
 
 /** A DNS server on loopback (UDP). It swallows the questions for names whose reply is `silent`. */

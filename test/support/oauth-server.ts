@@ -43,7 +43,7 @@ export class TestOAuthServer {
   readonly answers = new Map<string, () => Answer>();
   /** Called before it answers a refresh. */
   beforeRefresh: () => Promise<void> = () => Promise.resolve();
-  /** The scope that the resource wants for a request. Undefined: every token is good for it. */
+  /** The scope that the resource requires for a request. Undefined: it accepts every token. */
   wants: (body: string) => string | undefined = () => undefined;
   /** What it grants of the scopes that are asked for. */
   grants: (scope: string) => string = (scope) => scope;

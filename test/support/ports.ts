@@ -8,8 +8,8 @@ const [FIRST, LAST] = [10_081, 19_000];
 const CHOICE = 900;
 
 /**
- * A free port that a test binds later, or again after a restart. Of the ports that the system gives out, another process could get
- * it meanwhile. The choice is random: other files of tests look for one at the same time.
+ * A free port that a test binds later, or again after a restart. It is not one that the system gives out: another process could get it
+ * meanwhile. The choice is random, because other test files choose one at the same time.
  */
 export function freePort(host = '127.0.0.1'): Promise<number> {
   const first = FIRST + Math.floor(Math.random() * (LAST - FIRST));

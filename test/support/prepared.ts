@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** The exit code of `run --prepare` if something is missing on this machine. Its output says what. */
+/** The exit code of `run --prepare` if something is missing on this machine. Its output names it. */
 const LEFT_OUT = 3;
 
 /**
@@ -13,7 +13,7 @@ export function whatIsMissing(run: string): string | undefined {
   return status === LEFT_OUT ? stdout.trim() : undefined;
 }
 
-/** As `describe`, for tests that need a program: if something is missing for it, they are skipped, and the title says what. */
+/** As `describe`, for tests that need a program: if something is missing for it, they are skipped, and the title names it. */
 export function describePrepared(run: string, title: string, tests: () => void): void {
   const missing = whatIsMissing(run);
   if (missing === undefined) describe(title, tests);

@@ -174,7 +174,7 @@ const isPrimary = async ({ client }: Node): Promise<boolean> =>
 const hasReplica = async ({ client }: Node): Promise<boolean> =>
   (await client.info('replication')).includes('state=online');
 
-/** The node that says of itself that it has the slot. */
+/** The node that claims the slot. */
 async function ownerOf(nodes: readonly Node[], slot: number): Promise<Node> {
   for (const node of nodes) {
     const lines = String(await node.client.cluster('NODES').catch(() => ''));

@@ -23,7 +23,7 @@ export interface TestTenant {
   token: string;
 }
 
-/** A whole Baton of its own: database, Redis if the driver wants one, API and worker processes. */
+/** A whole Baton of its own: database, Redis if the driver needs one, API and worker processes. */
 export class Stack {
   readonly apis: BatonProcess[] = [];
   readonly workers: BatonProcess[] = [];
@@ -157,7 +157,7 @@ export class Stack {
     await asSystem(this.database.url, 'DELETE FROM workers WHERE pid = ANY($1)', [pids]);
   }
 
-  /** What the processes have said, for a person who looks into a failure: set TEST_LOGS to a folder. */
+  /** Keeps the logs of the processes in the folder TEST_LOGS, to investigate a failure. */
   private keepLogs(processes: BatonProcess[]): void {
     const folder = process.env.TEST_LOGS;
     if (folder === undefined) return;

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
 
 const ROOT = join(__dirname, '../..');
-/** Where a configuration says nothing of snapshots, Redis makes them so. `npm start` makes none. */
+/** Redis makes snapshots so if its configuration has no `save`. `npm start` makes none. */
 const SNAPSHOTS_OF_REDIS = 'save 3600 1 300 100 60 10000';
 
 /** Lines of the configuration that docker-compose.yml gives Redis, apart from its password. All others stay as Redis comes. */

@@ -118,7 +118,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   // Controllers read bodies themselves, after the guard: see BodyReader.
   instance.removeAllContentTypeParsers();
   instance.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined));
-  // To look for that parser takes as long as all hooks.
+  // The lookup of that parser takes as long as all hooks.
   for (const method of METHODS) instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   return adapter;
 }
@@ -147,7 +147,7 @@ export interface Listening {
   grpcPort: number | undefined;
 }
 
-/** Listens as the environment says, on the public, the gRPC and the management port. */
+/** Listens on the public, the gRPC and the management port of the environment. */
 export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const { host, port } = app.get(Environment);
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();

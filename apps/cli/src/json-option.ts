@@ -6,7 +6,7 @@ export function jsonOption(option: string, text: string): Record<string, unknown
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
   } catch {
-    // Not JSON: the error below says so.
+    // Not JSON: the error below.
   }
   throw new UsageError(`${option}: this is not a JSON object: give one such as '{"echo": {"chunks": 3}}'.`);
 }

@@ -22,7 +22,7 @@ export const ownMachine = (): Record<string, string> => ({
   MANAGEMENT_PORT: new URL(managementUrl).port,
 });
 
-/** What an operator on the machine of the API sees of one command. */
+/** The output of one command, run on the machine of the API. */
 export async function baton(line: string, env: Record<string, string> = ownMachine(), input = '') {
   const out: string[] = [];
   const err: string[] = [];

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser';
 
 /**
  * Reads the `id:` fields of an event stream beside the SDK's client, which does not return them. Fed with the text of
- * the stream, it knows the sequence of every event that the client yields, in order.
+ * the stream, it has the sequence of every event that the client yields, in order.
  */
 export class SequenceTap {
   private readonly sequences: (number | undefined)[] = [];

@@ -37,7 +37,7 @@ export async function withTokens<T>(
   return done.catch(explainRefusal(tenant));
 }
 
-/** `/v1/tokens`, which knows tokens by their id alone. */
+/** `/v1/tokens`, which takes only ids of tokens, no names. */
 function ownTokens(api: TenantApi): TokensClient {
   const list = (): Promise<Token[]> =>
     listAll(

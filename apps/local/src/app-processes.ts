@@ -115,7 +115,7 @@ interface RunningApp extends RunningProcess {
   send(message: object): void;
 }
 
-/** What one of our own processes says to the one that has started it. */
+/** A message from one of our own processes to the one that has started it. */
 interface ProcessMessage {
   type?: unknown;
   /** Of `ready`: where it listens. */
@@ -128,7 +128,7 @@ interface ProcessMessage {
 interface AppCommand {
   app: 'api' | 'worker';
   environment: Record<string, string>;
-  /** Answers 200 as soon as the process is ready. Default: `/readyz` where the process says that it listens. */
+  /** Answers 200 as soon as the process is ready. Default: `/readyz` at the address that the process reports. */
   readyUrl?: string;
   logFile: string;
   /** Maximum time without an answer to pings, in milliseconds. Then it is killed. */

@@ -32,7 +32,7 @@ const documentOf = (modelUrl: string) => ({
   },
 });
 
-/** An agent of the tenant `demo`, so that the first look at the console shows one, with a task of it and its trace. */
+/** An agent of the tenant `demo`, so that the console has an agent, a task and a trace from the start. */
 export class FirstAgent {
   constructor(
     /** The address of the API on this machine. */

@@ -68,7 +68,7 @@ export class LocalBaton {
   /** Rejects with the reason if anything does not come up; `stop` then ends what did. */
   async start(): Promise<Started> {
     await stopLeftoverApps(this.home, this.local.workers);
-    // Other machines do not reach the API unless HOST says so.
+    // By default other machines cannot reach the API: HOST opens it.
     const host = listenAddress(this.source.HOST?.trim() || LOOPBACK);
     const port = await claimPort(this.local.port, host);
     const postgres = postgresService(this.local, this.home);
@@ -136,7 +136,7 @@ export class LocalBaton {
   /**
    * Starts the scripted model. The first start also makes the agent that uses it, with one task. Never rejects: Baton is of use
    * without them.
-   * @returns what to tell
+   * @returns the lines to print
    */
   private async prepareGuide(demo: Demo, url: string): Promise<string[]> {
     // The model is on this machine.

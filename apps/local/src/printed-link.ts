@@ -5,7 +5,7 @@ import type { Demo } from './home.js';
 const LIFE_MS = 10 * 60_000;
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
-/** A link that signs in to the console once, and what the API must know of it (`apps/api/src/console/sign-in-link.ts`). */
+/** A link that signs in to the console once, and the data of it that the API needs (`apps/api/src/console/sign-in-link.ts`). */
 export interface PrintedLink {
   /** With the code as its fragment, which no browser sends and no log has. */
   url: string;

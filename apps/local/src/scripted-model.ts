@@ -31,7 +31,7 @@ interface ScriptedReply {
 
 /**
  * A model without a provider and without a key, for the first minutes with `npm start`: it asks the agent `echo` once, and repeats
- * the answer. It speaks the chat completions of OpenAI, so an agent reaches it as it would reach Ollama.
+ * the answer. It has OpenAI's chat completions API, so an agent calls it as it would call Ollama.
  */
 export class ScriptedModel {
   private constructor(

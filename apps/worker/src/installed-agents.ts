@@ -21,8 +21,8 @@ import { ModuleRef } from '@nestjs/core';
 import { join } from 'node:path';
 
 /**
- * Registers the agents of `BATON_AGENTS_DIR` at boot, so that every API process knows them, and which could not be loaded.
- * It does so again when their files change.
+ * Stores the agents of `BATON_AGENTS_DIR` for all API processes at boot, and the errors of those that could not be loaded. Stores an
+ * agent again when its files change.
  */
 @Injectable()
 export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {

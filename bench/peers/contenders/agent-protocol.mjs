@@ -4,7 +4,7 @@ const json = { 'content-type': 'application/json' };
 // As the others do: a step is kept before the next one begins, and what a send has left stays.
 const KEPT = { durability: 'sync', on_completion: 'keep' };
 
-/** Calls of a server that speaks the API of LangGraph's. Each run has a thread of its own. */
+/** Calls of a server with LangGraph's API. Each run has a thread of its own. */
 export function agentProtocol(url) {
   const run = (path, graph, input, more) => {
     const body = { assistant_id: graph, input, ...KEPT, ...more };

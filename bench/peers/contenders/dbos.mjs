@@ -22,7 +22,7 @@ export async function startDbos() {
     stream: async (chunks) => eventsIn(await post(`${url}/stream`, String(chunks))),
     sleep: () => post(`${url}/sleep`, '3600000'),
     ticker: (observer) => post(`${url}/ticker`, observer),
-    /** Without its paid Conductor, workflows go on when the process is started again. */
+    /** Without its paid Conductor, workflows continue when the process is started again. */
     kill: async () => main.kill(),
     stop: async () => {
       main.stop();

@@ -2,7 +2,7 @@
 import * as restate from '@restatedev/restate-sdk';
 import { tick } from './tick.mjs';
 
-// The SDK wants Node 22. That is all that Node 20 lacks.
+// The SDK needs Node 22. That is all that Node 20 lacks.
 Promise.withResolvers ??= function withResolvers() {
   const resolvers = {};
   resolvers.promise = new this((resolve, reject) => Object.assign(resolvers, { resolve, reject }));

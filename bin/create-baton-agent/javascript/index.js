@@ -1,4 +1,4 @@
 import { defineAgent } from '@baton/agent';
 
-/** Greets whoever writes to it. */
+/** Greets the caller. */
 export default defineAgent(({ text }) => `Hello, ${text}!`);

@@ -3,7 +3,7 @@ import type { AgentExtension, AgentSkill, JsonObject } from './model.js';
 import type { Scope } from './rights.js';
 
 /**
- * An agent as the platform knows it: a row of a tenant's catalog, one installed by the operator for every
+ * An agent of the platform: a row of a tenant's catalog, one installed by the operator for every
  * tenant (`BATON_AGENTS_DIR`), or a built-in.
  */
 export interface Agent {
@@ -78,14 +78,14 @@ export interface AgentDefinition {
   extensions: AgentExtension[];
   /** Left out = the agent has no extended card. */
   extended?: ExtendedDefinition;
-  /** Whether callers may ask for push notifications of its tasks; left out = what the environment says. */
+  /** Whether callers may ask for push notifications of its tasks; left out = the value of the environment. */
   pushNotifications?: boolean;
   /** False hides the agent from callers who may only reach enabled ones (`isEnabled`); left out = enabled. */
   a2aEnabled?: boolean;
   provider?: { organization: string; url: string };
   documentationUrl?: string;
   iconUrl?: string;
-  /** Left out = restart, without a pause, as often as the environment says. */
+  /** Left out = restart, without a pause, with the number of restarts of the environment. */
   retry?: RetryPolicy;
   /** What a task of it costs besides calls of models that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
   price?: { perTask: string };
@@ -93,7 +93,7 @@ export interface AgentDefinition {
   reminders?: { remindAfterHours?: number; escalateAfterHours?: number };
   /** Which version a task runs that has begun with an earlier one; left out = the latest. */
   versions?: VersionPolicy;
-  /** How long a repeated message joins its task, in hours; 0 = never; left out = what the environment says. */
+  /** How long a repeated message joins its task, in hours; 0 = never; left out = the value of the environment. */
   idempotencyHours?: number;
 }
 
@@ -143,7 +143,7 @@ export const isEnabled = ({ definition, status }: MaybeEnabled): boolean =>
  */
 export interface RetryPolicy {
   mode: 'restart' | 'none';
-  /** How often the run is tried before its task fails, 1 to 10; left out = what the environment says. */
+  /** How often the run is tried before its task fails, 1 to 10; left out = the value of the environment. */
   attempts?: number;
   /** Pause before each new attempt; left out = none. */
   backoff?: RetryBackoff;
@@ -192,7 +192,7 @@ export function clampRetry(policy: RetryPolicy): RetryPolicy {
 
 /**
  * The policy for a run of an agent that declares this one.
- * @param defaultAttempts where the agent says nothing
+ * @param defaultAttempts for an agent without the setting
  */
 export function runRetry(policy: RetryPolicy | undefined, defaultAttempts: number): RunRetry {
   if (policy?.mode === 'none') return { maxAttempts: 1, backoff: NO_BACKOFF };

@@ -56,12 +56,12 @@ export interface CallContext {
   buildCard?: (agent: Agent) => Promise<AgentCard>;
   /** Unset: what the call reads is bounded for itself alone. */
   memory?: ReadMemory;
-  /** Called when the message of a send is stored. Its memory is free then, and the call may go on for hours. */
+  /** Called when the message of a send is stored. Its memory is free then, and the call may continue for hours. */
   onStored?: () => void;
 }
 
 /**
- * What operations do differently for a profile, as data. They look at these rules and never at a profile's
+ * What operations do differently for a profile, as data. They read these rules and never a profile's
  * name, so a further profile changes nothing in them.
  */
 export interface OperationRules {
@@ -77,7 +77,7 @@ export interface OperationRules {
   approvals: 'by-message' | 'refused';
   /** Whether get, cancel and subscribe find the tasks of the call's agent, or any task of the tenant. */
   taskScope: 'agent' | 'tenant';
-  /** Set where callers choose the ids of their tasks: sends, gets and cancels look ids up as aliases first. */
+  /** Set where callers choose the ids of their tasks: sends, gets and cancels read an id as an alias first. */
   clientTaskIds?: ClientTaskIdRule;
   /** What canceling a canceled task does. */
   cancelAgain: 'refused' | 'returns-it';

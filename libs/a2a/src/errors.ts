@@ -1,6 +1,6 @@
 import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
 
-/** How one kind of error looks on the wire: JSON-RPC code, HTTP status and `ErrorInfo.reason`. */
+/** The wire form of one kind of error: JSON-RPC code, HTTP status and `ErrorInfo.reason`. */
 export interface ErrorWire {
   code: number;
   http: number;
@@ -23,7 +23,7 @@ export const ERRORS = {
     http: 200,
     reason: 'TASK_NOT_CANCELABLE',
   },
-  /** A message for a task that was canceled; some clients tell it from other ends. */
+  /** A message for a task that was canceled; some clients distinguish it from other ends. */
   'task-canceled': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 200, reason: 'UNSUPPORTED_OPERATION' },
   'push-not-supported': {
     code: A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED,

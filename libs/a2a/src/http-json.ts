@@ -54,7 +54,7 @@ export function httpErrorWire(kind: ErrorKind): HttpErrorWire {
 }
 
 /**
- * The body of an HTTP+JSON error (A2A 1.0 §11.6, AIP-193). Clients of 0.3 look for the JSON-RPC error at the top of the
+ * The body of an HTTP+JSON error (A2A 1.0 §11.6, AIP-193). Clients of 0.3 read the JSON-RPC error at the top of the
  * body, so version `0.3` has both.
  */
 export function encodeHttpError(error: ProtocolError, version: string): Record<string, unknown> {

@@ -10,7 +10,7 @@ export const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
  * Whether the text is a uuid as this server writes it, in lower case. Capitals name nothing: Postgres would find the row,
- * but the channels between processes know it by the other name.
+ * but the channels between processes have the other name.
  */
 export const isUuid = (text: string): boolean => UUID.test(text);
 

@@ -50,7 +50,7 @@ export class LoggedEvent implements TaskEvent {
     return (this.parsed ??= parsePayload(this.json));
   }
 
-  /** Whether it is known, without a look at the payload, to be an artifact update. */
+  /** Whether it is known without parsing the payload that this is an artifact update. */
   get isArtifact(): boolean {
     return isArtifactJson(this.json);
   }

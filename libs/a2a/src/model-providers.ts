@@ -2,7 +2,7 @@
 interface ModelProvider {
   /** The URL of its API; null = the agent must name one (`baseUrl`). */
   url: string | null;
-  /** The interfaces that it speaks. An agent may choose one with `api`. Default: the first. */
+  /** Its interfaces. An agent may choose one with `api`. Default: the first. */
   apis: readonly [ModelApi, ...ModelApi[]];
   /** Whether it answers only with a key. The secret with the key has the provider's name unless the agent names another. */
   isKeyNeeded: boolean;

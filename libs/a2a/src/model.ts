@@ -1,5 +1,5 @@
 /**
- * The canonical model: the A2A 1.0 types of `@a2a-js/sdk`. Everything behind a codec speaks these and
+ * The canonical model: the A2A 1.0 types of `@a2a-js/sdk`. Everything behind a codec uses these types and
  * nothing else; the words of older protocol versions (`kind`, `final`, `sessionId`) stay in their codec.
  */
 import { Part as SdkPart } from '@a2a-js/sdk';

@@ -40,7 +40,7 @@ export type SendResult =
     }
   | { $case: 'message'; value: Message };
 
-/** What each component that handles a call has to know of its operation. */
+/** The data about an operation for every component that handles its calls. */
 interface OperationDefinition<Request, Result, Streaming extends boolean> {
   /** True: the answer is a stream of `StreamItem`s. False: it is one result. */
   readonly streaming: Streaming;
@@ -227,7 +227,7 @@ export type StreamingOperations = {
 /** Every use case by name. */
 export type Operations = UnaryOperations & StreamingOperations;
 
-// The same table for code that knows an operation only as `K`.
+// The same table for code with an operation of type `K`.
 const BY_NAME: {
   readonly [K in OperationName]: Pick<
     OperationDefinition<Requests[K], Results[K], boolean>,

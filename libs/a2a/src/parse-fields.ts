@@ -15,10 +15,10 @@ const MAX_DESCRIPTION_CHARS = 1_000;
 const UNKNOWN_KEY = 'is not known here: correct its name or take it out';
 
 /**
- * What `schema` makes of a value that a person wrote. Throws `invalid-params` naming the path of every wrong
- * field, such as `config.tools.mcp[0].url`; of more than 20 the first ones. So it does for text that is not well-formed Unicode.
+ * Parses a value that a person wrote. Throws `invalid-params`, which names the paths of the first 20 wrong fields, such as
+ * `config.tools.mcp[0].url`. Text that is not well-formed Unicode is wrong, too.
  * @param at path of the value itself; empty for a whole document
- * @param whole what a whole document is called where no field of it is to blame
+ * @param whole name of the document, for a fault that is in no field
  */
 export function parseFields<T extends z.ZodType>(schema: T, raw: unknown, at = '', whole = at): z.output<T> {
   assertWellFormed(raw, at || whole);
@@ -29,9 +29,9 @@ export function parseFields<T extends z.ZodType>(schema: T, raw: unknown, at = '
     field: shortened(field, MAX_FIELD_CHARS) || whole,
     description: shortened(description, MAX_DESCRIPTION_CHARS),
   }));
-  const said = violations.map(({ field, description }) => `${field}: ${description}`);
+  const clauses = violations.map(({ field, description }) => `${field}: ${description}`);
   const more = all.length - violations.length;
-  const message = [...said, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+  const message = [...clauses, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
   throw new ProtocolError('invalid-params', message, { violations });
 }
 
@@ -50,7 +50,7 @@ function violationsOf(issue: Issue, at: readonly PropertyKey[]): FieldViolation[
   return [{ field: formatPath(path), description }];
 }
 
-/** The form of a value that its author meant, of several alternatives: it got furthest, or has the fewest faults. */
+/** The alternative that the author most likely meant: its faults are the deepest, or else the fewest. */
 const nearestBranch = (branches: readonly (readonly Issue[])[]): readonly Issue[] =>
   [...branches].sort((a, b) => depthOf(b) - depthOf(a) || faultsOf(a) - faultsOf(b))[0] ?? [];
 

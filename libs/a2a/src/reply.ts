@@ -80,7 +80,7 @@ export function finalMessage({ id, contextId, status, artifacts }: Task): Messag
 }
 
 /**
- * The task with its final message in its status and at the end of its history, for clients that look for the
+ * The task with its final message in its status and at the end of its history, for clients that read the
  * reply there.
  * @param historyLength what the caller asked for: the reply counts as one message
  */

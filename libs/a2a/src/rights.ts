@@ -10,7 +10,7 @@ export interface Principal {
   readonly key: string;
 }
 
-/** The agents that a caller may know of and call. */
+/** The agents that a caller may read and call. */
 export interface AllowedAgents {
   readonly slugs: readonly string[];
   /** Ids of existing and of deleted agents. */
@@ -26,7 +26,7 @@ export const schedulePrincipal = (scheduleId: string): Principal => ({
   key: `schedule:${scheduleId}`,
 });
 
-/** What a tenant may want to do itself. */
+/** The scopes of daily work. The further ones of `SCOPES` read recorded content or administer. */
 export const TENANT_SCOPES = [
   'agents:call',
   'tasks:read',
@@ -71,7 +71,7 @@ export interface ReachedTask {
   agentId: string;
 }
 
-/** Whether an agent exists for a caller. @param agents that it may know of; undefined = all */
+/** Whether an agent exists for a caller. @param agents that it may read; undefined = all */
 export const isAllowed = (agents: AllowedAgents | undefined, { slug }: { slug: string }): boolean =>
   agents === undefined || agents.slugs.includes(slug);
 

@@ -58,7 +58,7 @@ export abstract class AccessTokens {
   abstract refuse(holder: TokenHolder, request: AccessTokenRequest, refused: string): Promise<void>;
 
   /**
-   * What helps if the server wants more scopes for a request than a token has.
+   * The remedy if the server requires more scopes for a request than the token has.
    * @param refused this token
    * @param asked what the server names
    * @returns undefined: nothing, because the last sign-in has asked for these scopes already

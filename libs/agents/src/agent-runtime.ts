@@ -143,7 +143,7 @@ export interface TurnSecrets {
   /** The server has refused an access token that is new: the sign-in is over. */
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void>;
   /**
-   * What helps if the server wants more scopes than an access token has. Undefined: nothing, because the last sign-in has asked for them.
+   * The remedy if the server requires more scopes than an access token has. Undefined: there is none, because the last sign-in asked for them.
    * @param asked what the server names
    */
   widerAccess(

@@ -11,7 +11,7 @@ import { type StdioAllowance, whyNotAllowed } from './runtimes/llm/tools/mcp/mcp
 
 /**
  * Like `parseAgentDocument`. If the document has faults, the error also names those of its runtime's settings, so that its
- * author sees all of them at once.
+ * author reads all of them at once.
  */
 export function parseWholeDocument(raw: unknown): AgentDocument {
   try {

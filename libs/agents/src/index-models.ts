@@ -1,7 +1,7 @@
-/** The model with which the agent `index` routes. The worker binds it to the settings of operator and tenant. */
+/** The port for the model of the agent `index`. The worker implements it with the settings of the operator and the tenant. */
 export abstract class IndexModels {
   /** Undefined if there is no model. `model` is `provider/model`, not yet validated. */
-  abstract of(tenantId: string): Promise<IndexModel | undefined>;
+  abstract modelOf(tenantId: string): Promise<IndexModel | undefined>;
 }
 
 export interface IndexModel {

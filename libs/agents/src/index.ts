@@ -19,7 +19,7 @@ export {
 } from './approvals.js';
 export { agentSchema } from './runtime-configs.js';
 export {
-  askedIn,
+  callPosition as askedIn,
   callDetail,
   type ModelCallDetail,
   type ToolCallDetail,

@@ -85,7 +85,7 @@ export const failureOf = (
   tenants,
   line: line ?? null,
   file: join(slug, file),
-  // Tenants see it, and need not know the operator's folders.
+  // Tenants read it, so it does not name the operator's folders.
   reason: reason.replaceAll(join(directory, '/'), ''),
 });
 
@@ -104,7 +104,7 @@ const isDirectory = (path: string): Promise<boolean> =>
 
 /** @returns the agent, or all that is wrong in its file */
 export async function readAgent(directory: string, slug: string): Promise<InstalledAgent | LoadFailure[]> {
-  // Which tenants may know of the agent. Until the file is read, none.
+  // The tenants that may read the agent. Until the file is read, none.
   let known: string[] | null = [];
   let lineOf = (_field: string): number | undefined => undefined;
   try {

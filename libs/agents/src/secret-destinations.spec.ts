@@ -1,6 +1,6 @@
 import { mayReceive, originRefusal } from '@baton/a2a';
 import { McpBench } from './runtimes/llm/tools/mcp/mcp-tools.fixture.js';
-import { KEY, LlmBench, seen } from './runtimes/llm/llm-runtime.fixture.js';
+import { KEY, LlmBench, summaryOf } from './runtimes/llm/llm-runtime.fixture.js';
 import { SecretReader } from './secret-reader.js';
 import { Elsewhere, endOf, turnAt } from '../../../test/support/agents/remote.js';
 import {
@@ -37,7 +37,7 @@ describe('a run refuses to send a secret to a place that may not receive it', ()
   it('with a model', async () => {
     const bench = await LlmBench.start();
     const turn = bench.turn({}, { secrets: secretsFor('https://api.openai.com') });
-    const { status } = seen(await bench.run(turn));
+    const { status } = summaryOf(await bench.run(turn));
     expect(status?.text).toBe(
       `the secret "openai" may not be sent to ${bench.provider.origin}: a caller with the scope secrets:write can add that to ` +
         'its origins (node bin/baton.cjs secrets origins openai …)',

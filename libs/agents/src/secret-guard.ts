@@ -22,12 +22,12 @@ import {
   type TurnSecrets,
 } from './agent-runtime.js';
 
-/** With this a text ends that was cut (`cut` of the executor's protocol). */
+/** The end of a shortened text (`cut` of the executor's protocol). */
 const CUT = '…';
 
 /**
- * The secrets of one turn. Remembers each value that the turn has read and removes it from all that the turn stores or
- * says, because models, tools and other agents may quote what they were sent.
+ * The secrets of one turn. Keeps each value that the turn has read, and removes it from all that the turn stores or sends:
+ * models, tools and other agents may quote their input.
  */
 export class SecretGuard implements TurnSecrets {
   redactor: Redactor = NOTHING_SECRET;

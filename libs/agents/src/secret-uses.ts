@@ -46,7 +46,7 @@ function usesOfLlm(config: LlmConfig): SecretUse[] {
 /** The key of a model. */
 function usesOfModel(settings: ModelFields, path: string): SecretUse {
   const { name, destination, field } = modelKey(settings);
-  // A server that speaks the API of OpenAI may need no key.
+  // A server with the API of OpenAI may need no key.
   const isOptional =
     settings.key === undefined && splitModel(settings.model).provider === 'openai-compatible';
   return {

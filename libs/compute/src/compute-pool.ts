@@ -64,7 +64,7 @@ export class ComputePool {
   private readonly waiting = new Map<string, WaitingWork[]>();
   private readonly inFlight = new Map<string, number>();
   private readonly shares = new TimeShares({ share: COMPUTE_TIME_SHARE, burstMs: BURST_MS });
-  /** Runs when the first of the tenants that have taken too much time may go on. */
+  /** Runs when the first of the tenants that have taken too much time may continue. */
   private timer: NodeJS.Timeout | undefined;
   private busy = 0;
   private isClosed = false;
@@ -73,8 +73,8 @@ export class ComputePool {
     const { metrics } = options;
     metrics?.onScrape(async () => {
       const waiting = [...this.waiting.values()].reduce((sum, line) => sum + line.length, 0);
-      metrics.of(JOBS).set({ state: 'busy' }, this.busy);
-      metrics.of(JOBS).set({ state: 'waiting' }, waiting);
+      metrics.get(JOBS).set({ state: 'busy' }, this.busy);
+      metrics.get(JOBS).set({ state: 'waiting' }, waiting);
     });
   }
 

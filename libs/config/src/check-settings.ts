@@ -19,7 +19,7 @@ const MAX_TYPOS = 2;
 export interface SettingsReport {
   /** One sentence per key that is missing or wrong. */
   problems: readonly string[];
-  /** One sentence per name that looks like a setting but is not. */
+  /** One sentence per name that resembles a setting but is none. */
   unknown: readonly string[];
   /** Names of the keys that have a value. */
   set: readonly string[];

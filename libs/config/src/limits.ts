@@ -242,7 +242,7 @@ export const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 /** The declaration of a limit. */
 export const limitRule = (name: LimitName): LimitRule => LIMITS[name];
 
-/** The limits of tenants where neither the tenant nor the environment says otherwise. */
+/** The limits of tenants that neither the tenant nor the environment sets. */
 export const DEFAULT_LIMITS = Object.fromEntries(
   LIMIT_NAMES.map((name) => [name, LIMITS[name].default]),
 ) as TenantLimits;

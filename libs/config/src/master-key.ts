@@ -28,7 +28,7 @@ export interface MasterKeys {
 const COMMAND_MS = 30_000;
 /** A key has 44 characters. A command that prints more was the wrong one. */
 const MAX_BYTES = 65_536;
-/** Characters of what the command says about its failure. */
+/** Characters of the command's output about its failure. */
 const MAX_REASON = 300;
 /** A process reads its settings more than once. The command runs once. */
 const printed = new Map<string, string>();
@@ -57,7 +57,7 @@ export function readMasterKeys(source: MasterKeySource): MasterKeys {
 export const masterKeyId = (key: Buffer): string =>
   createHash('sha256').update('baton master key ').update(key).digest('hex').slice(0, 12);
 
-/** What the database may know of the master keys of a process. */
+/** The part of a process' master keys that the database may have. */
 export interface MasterKeyIds {
   /** The id of the key that encrypts. */
   newest: string;

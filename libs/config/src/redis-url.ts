@@ -4,7 +4,7 @@ export interface RedisHost {
   port: number;
 }
 
-/** Where Redis is and how to sign in, as REDIS_URL says it (docs/operating/redis.md). */
+/** Where Redis is and how to sign in, from REDIS_URL (docs/operating/redis.md). */
 export interface RedisAddress extends RedisHost {
   db: number;
   /** 4, 6, or 0 for both. */
@@ -13,7 +13,7 @@ export interface RedisAddress extends RedisHost {
   password?: string;
   /** Files in PEM. Set if the URL begins with `rediss:`. */
   tls?: { cacert?: string; cert?: string; key?: string };
-  /** Ask these Sentinels where the primary is that they know by this name. Otherwise `host` and `port` are its own. */
+  /** Ask these Sentinels for the address of the primary with this name. Otherwise `host` and `port` are its own. */
   sentinel?: { name: string; hosts: RedisHost[]; username?: string; password?: string };
   /** Nodes of a Redis Cluster. */
   cluster?: RedisHost[];
@@ -35,7 +35,7 @@ const PARAMETERS = [
   'cluster',
 ];
 
-/** Reads REDIS_URL. Throws an Error that says what to set instead, without any value of the URL. */
+/** Reads REDIS_URL. Throws an Error with what to set instead, without any value of the URL. */
 export function parseRedisUrl(text: string): RedisAddress {
   const url = URL.parse(text);
   if (!url || !['redis:', 'rediss:'].includes(url.protocol)) throw new Error(REMEDY);

@@ -935,7 +935,7 @@ export const SECRET_FILE_NAMES: readonly string[] = [...SECRET_NAMES]
   .map((name) => `${name}_FILE`)
   .filter((name) => !SETTING_NAMES.includes(name));
 
-/** Names with Baton's prefix that look like a secret: a setting of another version of Baton, or a mistyped one. */
+/** Names with Baton's prefix that resemble a secret: a setting of another version of Baton, or a mistyped one. */
 const SECRET_PATTERN = /^BATON_(.*_)?(KEY|PASSWORD|SECRET|TOKEN)S?(_|$)/;
 
 /** Whether a variable of the environment may hold a secret of Baton. No message shows its value; no agent gets it. */

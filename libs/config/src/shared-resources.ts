@@ -363,7 +363,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
   },
 ];
 
-/** Settings whose names look like a bound of a shared resource, and why they are none. */
+/** Settings whose names resemble a bound of a shared resource, and why they are none. */
 export const NO_BOUNDS: Partial<Record<SettingKey, string>> = {
   pushMaxRetryMs: 'a pause between two deliveries',
   databaseReplicaMaxLagMs: 'the age of what a standby answers',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { EGRESS_PATTERN_REMEDY, parseEgressPattern } from './egress-pattern.js';
 import { parseRedisUrl } from './redis-url.js';
 
-// The kinds of values that a setting can have. Each reads text. Its error says what to set instead, and never holds the
+// The kinds of values that a setting can have. Each reads text. Its error has what to set instead, and never holds the
 // value, which may be a secret.
 
 /** Any text. */
@@ -108,7 +108,7 @@ export function url(schemes: readonly string[], remedy: string) {
   return z.string({ error: remedy }).refine(matches, { error: remedy });
 }
 
-/** URL of Redis, with the parameters that parseRedisUrl knows. */
+/** URL of Redis, with the parameters of parseRedisUrl. */
 export const redisUrl = z.string().superRefine((value, context) => {
   try {
     parseRedisUrl(value);

@@ -144,7 +144,7 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
   if (databaseReplicaUrl === undefined) {
     return new Database({ ...options, url: environment.databaseUrl, masterKeys, onAudit, onDiskFull });
   }
-  const reads = metrics.of(LIST_READS);
+  const reads = metrics.get(LIST_READS);
   const onChange = (reason: string | undefined): void =>
     reason === undefined
       ? logger.info('the replica of Postgres serves lists')
@@ -230,9 +230,9 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     this.metrics.onScrape(async () => {
       const states = Object.entries(this.database.connections);
-      for (const [state, count] of states) this.metrics.of(CONNECTIONS).set({ state }, count);
-      this.metrics.of(KEY_WRONG).set(this.database.hasWrongKey ? 1 : 0);
-      this.metrics.of(DISK_FULL).set(this.database.isDiskFull ? 1 : 0);
+      for (const [state, count] of states) this.metrics.get(CONNECTIONS).set({ state }, count);
+      this.metrics.get(KEY_WRONG).set(this.database.hasWrongKey ? 1 : 0);
+      this.metrics.get(DISK_FULL).set(this.database.isDiskFull ? 1 : 0);
     });
     if (this.environment.allowRlsBypass) {
       this.logger.warn(

@@ -80,7 +80,7 @@ export class AuditLog {
 
   /**
    * Record a refused request, without waiting for it. Callers cannot fill a log: a process writes few of these records a minute, and the
-   * next record says how many it has left out. A token is one caller, wherever it is sent from. Each tenant's log has room
+   * next record has the number of those left out. A token is one caller, wherever it is sent from. Each tenant's log has room
    * of its own, so strangers do not keep out what matters to a tenant.
    */
   refuse({ action, tenantId = PLATFORM, by, route, reason }: Refusal): void {

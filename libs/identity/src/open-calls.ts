@@ -21,7 +21,7 @@ interface OpenCall {
 
 /**
  * The calls that this process is answering. It ends them when their tenant is suspended, and when their token expires, is
- * revoked or loses rights: at once when a control message says so, otherwise at the next tick. A tick reads the tokens of
+ * revoked or loses rights: at once on a control message, otherwise at the next tick. A tick reads the tokens of
  * all calls that are open for longer in one statement, their tenants in another, and nothing if there are none. It also ends
  * the calls of users whose issuer is no longer trusted.
  */

@@ -12,7 +12,7 @@ import { createHash, randomBytes } from 'node:crypto';
 // No quotes: names of metrics in quotes begin like this.
 const PREFIX = `baton_operator_`;
 const FORM = /^baton_operator_[A-Za-z0-9_-]{43}$/;
-/** Enough to tell tokens apart, too little to guess one. */
+/** Enough to distinguish tokens, too little to guess one. */
 const SHOWN = PREFIX.length + 6;
 
 /**

@@ -11,7 +11,7 @@ export const SIGNING_PREFIX = 'whsec_';
 /** A new secret for `webhook-signature`. */
 export const newSigningSecret = (): string => SIGNING_PREFIX + randomBytes(32).toString('base64');
 
-/** What only the receiver of push notifications may know. */
+/** The secrets of a receiver of push notifications. */
 export interface ReceiverCredentials {
   /** Sent as `X-A2A-Notification-Token`. */
   token?: string | undefined;

@@ -10,7 +10,7 @@ import { SecretError } from './secret-error.js';
 const MAX_VALUE_BYTES = 65_536;
 /** Secrets of one batch of a rotation. */
 const BATCH = 1_000;
-/** Passes of a rotation over all secrets. Each looks for those that were set during the one before. */
+/** Passes of a rotation over all secrets. Each reads those that were set during the one before. */
 const MAX_PASSES = 5;
 
 /** The result of a rotation. */

@@ -28,7 +28,7 @@ export interface Handler {
  * - A compressed answer ends it with OutboundRefused. Baton asks for none, and a kilobyte can stand for a megabyte.
  * - The body is joined to larger parts, and these are passed on in the turns of the tenant. Until then the connection is not read, which
  *   slows the server down.
- * - An error is passed on in a turn of its own, when the reader wants more than what was received before it. `fetch` drops what was not read
+ * - An error is passed on in a turn of its own, when the reader asks for more than was received before it. `fetch` drops what was not read
  *   by then, such as the last event of an answer whose server breaks the connection after it.
  */
 export class GuardedAnswer implements Handler {

@@ -39,7 +39,7 @@ const LOCALHOST = /^(.+\.)?localhost$/;
  * checked addresses, also through a proxy. That prevents DNS rebinding. Addresses that are not allowed are skipped. If
  * none is left, the connection fails with OutboundRefused. An unknown name and a denied address fail with the same error as a private
  * address. So tenants cannot find out which names the operator's network has. The lists of the tenant have errors of their own: it learns
- * nothing about addresses that it may not know.
+ * nothing about addresses that are not its own.
  */
 export function guardedConnect(rules: ConnectRules): buildConnector.connector {
   const { proxy } = rules;
@@ -86,7 +86,7 @@ class GuardedHost {
     const { host, port } = this;
     const { allowed, denied, egress } = this.rules;
     if (denied.hasName(host, port)) return this.refuse('OUTBOUND_DENY names it');
-    // Sockets look up only names. An address in the URL is checked here.
+    // Sockets resolve only names. An address in the URL is checked here.
     if (isIP(host)) {
       const reason = this.whyNotReachable({ address: host });
       return reason === undefined ? egress.refusalOfHost(host, port) : this.refuse(reason);

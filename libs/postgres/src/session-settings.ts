@@ -31,7 +31,7 @@ export const SESSION_SETTINGS = {
   idle_in_transaction_session_timeout: '0',
   idle_session_timeout: '0',
   // How statements are planned. JIT compilation takes longer than any statement. Postgres would compile, because plans without
-  // sequential scans look expensive to it.
+  // sequential scans have a high estimate.
   jit: 'off',
   plan_cache_mode: 'auto',
 } as const satisfies Record<string, string>;
@@ -63,7 +63,7 @@ export function connectionConfig(url: string): ClientConfig {
   return database === undefined ? config : { ...config, database };
 }
 
-/** If a file of the URL, such as that of the CA, cannot be read, the driver gets the URL and says so when it connects. */
+/** If a file of the URL, such as that of the CA, cannot be read, the driver gets the URL and reports it when it connects. */
 function parsedConfig(url: string): ClientConfig {
   try {
     return parseIntoClientConfig(url) as ClientConfig;

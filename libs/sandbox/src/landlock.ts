@@ -25,7 +25,7 @@ const IOCTL_DEVICE = 1 << 15;
 const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE;
 const READ = EXECUTE | READ_FILE | READ_DIR;
 
-/** The rights that each version of Landlock knows: it refuses others. */
+/** The rights of each version of Landlock: it refuses others. */
 const RIGHTS_SINCE = [
   [1, (1 << 13) - 1],
   [2, (1 << 14) - 1],

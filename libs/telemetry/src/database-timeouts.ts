@@ -11,4 +11,4 @@ const TIMEOUTS = counter(
 export const countDatabaseTimeouts =
   (metrics: Metrics) =>
   (what: 'statement' | 'connect'): void =>
-    metrics.of(TIMEOUTS).inc({ what });
+    metrics.get(TIMEOUTS).inc({ what });

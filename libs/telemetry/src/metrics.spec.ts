@@ -9,8 +9,8 @@ const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue by state', ['s
 describe('metrics', () => {
   it('shows what was counted, under the content type of Prometheus', async () => {
     const metrics = new Metrics();
-    metrics.of(RUNS_FINISHED).inc({ outcome: 'completed' });
-    metrics.of(EVENTS_APPENDED).inc(3);
+    metrics.get(RUNS_FINISHED).inc({ outcome: 'completed' });
+    metrics.get(EVENTS_APPENDED).inc(3);
     const { contentType, body } = await metrics.render();
     expect(contentType).toContain('text/plain');
     expect(body).toContain('baton_runs_finished_total{outcome="completed"} 1');
@@ -21,7 +21,7 @@ describe('metrics', () => {
     const metrics = new Metrics();
     metrics.onScrape(() => Promise.reject(new Error('Redis is away')));
     metrics.onScrape(() => {
-      metrics.of(QUEUE_DEPTH).set({ state: 'waiting' }, 7);
+      metrics.get(QUEUE_DEPTH).set({ state: 'waiting' }, 7);
       return Promise.resolve();
     });
     expect((await metrics.render()).body).toContain('baton_queue_depth{state="waiting"} 7');
@@ -37,9 +37,9 @@ describe('metrics', () => {
     const metrics = new Metrics();
     const traceOf = (flags: string) => `00-${'a'.repeat(32)}-${'b'.repeat(16)}-${flags}`;
     const openMetrics = 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2';
-    metrics.of(RUN_SECONDS).observe({ outcome: 'ok' }, 0.2, traceOf('00'));
+    metrics.get(RUN_SECONDS).observe({ outcome: 'ok' }, 0.2, traceOf('00'));
     expect((await metrics.render(openMetrics)).body).not.toContain('trace_id');
-    metrics.of(RUN_SECONDS).observe({ outcome: 'ok' }, 0.2, traceOf('01'));
+    metrics.get(RUN_SECONDS).observe({ outcome: 'ok' }, 0.2, traceOf('01'));
     const { contentType, body } = await metrics.render(openMetrics);
     expect(contentType).toContain('application/openmetrics-text');
     expect(body).toMatch(
@@ -50,7 +50,7 @@ describe('metrics', () => {
 
   it('names its counters the same in both formats, whichever is read first', async () => {
     const metrics = new Metrics();
-    metrics.of(EVENTS_APPENDED).inc(3);
+    metrics.get(EVENTS_APPENDED).inc(3);
     for (const accept of ['application/openmetrics-text', 'text/plain', 'application/openmetrics-text']) {
       expect((await metrics.render(accept)).body).toContain('\nbaton_events_appended_total 3\n');
     }

@@ -66,14 +66,14 @@ export class Metrics {
   private readonly refreshers: (() => Promise<void>)[] = [];
 
   /** Refused requests and failed runs, by the name of the limit. The one metric that several libraries count. */
-  readonly limitExceeded = this.of(LIMIT_EXCEEDED);
+  readonly limitExceeded = this.get(LIMIT_EXCEEDED);
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
   }
 
   /** The metric that `definition` declares, in this process. What counts often keeps it. */
-  of<M>(definition: MetricDefinition<M>): M {
+  get<M>(definition: MetricDefinition<M>): M {
     const known = this.metrics.get(definition) as M | undefined;
     if (known !== undefined) return known;
     const metric = definition.create(this.registry);
@@ -112,7 +112,7 @@ export class Metrics {
   }
 
   private async refresh(): Promise<void> {
-    for (const definition of DEFINITIONS) this.of(definition);
+    for (const definition of DEFINITIONS) this.get(definition);
     await Promise.allSettled(this.refreshers.map((refresh) => refresh()));
   }
 }

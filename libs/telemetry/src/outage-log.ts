@@ -11,7 +11,7 @@ const PROBE_MS = 1_000;
 export class OutageLog {
   private readonly failed = new Map<string, number>();
 
-  /** @param probeMs how often to look whether a service is back, in milliseconds */
+  /** @param probeMs how often to check whether a service is back, in milliseconds */
   constructor(
     private readonly logger: Logger,
     private readonly probeMs = PROBE_MS,

@@ -1,4 +1,4 @@
-/** Callers can cause an event as often as they want. Six lines a minute show an attack. */
+/** For events that callers can cause without limit: six lines a minute show an attack. */
 const LINE_EVERY_MS = 10_000;
 
 /** Writes a line about an event that happens again and again: at once, and then at most one in ten seconds. */

@@ -31,7 +31,7 @@ export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promi
   process.on('disconnect', stopOnce);
 }
 
-/** Warns about every name in the environment that looks like a setting but is not, such as a mistyped one. */
+/** Warns about every name in the environment that resembles a setting but is none, such as a mistyped one. */
 export function warnOfUnknownSettings(logger: Logger): void {
   for (const sentence of unknownSettings(process.env)) logger.warn(sentence);
 }

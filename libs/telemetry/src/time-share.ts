@@ -1,7 +1,7 @@
 /** A share of the time. A holder that uses a millisecond must rest until `1 / share` ms have passed, after a first burst. */
 export class TimeShare {
-  /** When the rest for all use is over, by `performance.now()`. */
-  private paidAt = 0;
+  /** When the rest for all use so far ends, by `performance.now()`. */
+  private restedAt = 0;
 
   /**
    * @param share from 0 to 1
@@ -14,15 +14,16 @@ export class TimeShare {
 
   /** How long the holder must wait before its next use, in ms. 0 or less: it may use the time now. */
   get waitMs(): number {
-    return this.paidAt - performance.now() - this.burstMs / this.share;
+    return this.restedAt - performance.now() - this.burstMs / this.share;
   }
 
-  get isPaid(): boolean {
-    return this.paidAt <= performance.now();
+  /** Whether the holder has rested for all its use. */
+  get hasRested(): boolean {
+    return this.restedAt <= performance.now();
   }
 
   /** The holder has used the time of the last `ms`. */
   use(ms: number): void {
-    this.paidAt = Math.max(this.paidAt, performance.now() - ms) + ms / this.share;
+    this.restedAt = Math.max(this.restedAt, performance.now() - ms) + ms / this.share;
   }
 }

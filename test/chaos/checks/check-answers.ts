@@ -37,7 +37,7 @@ function excuseOf(outcome: Oddity): Excuse | undefined {
     case 'http':
       return outcome.status === 503 && !TELLTALE.test(outcome.body) ? 'unavailable' : undefined;
     case 'error':
-      // MCP says in the code what A2A says in the message.
+      // MCP has in the code what A2A has in the message.
       return [INTERNAL, UNAVAILABLE].includes(outcome.code) && !TELLTALE.test(outcome.message)
         ? 'unavailable'
         : undefined;

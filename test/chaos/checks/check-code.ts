@@ -37,7 +37,7 @@ function* checkTask(record: CodeRecord): Generator<Finding> {
     if (!effects.some((effect) => effect.step === step))
       yield { defect: 'lost', task, detail: `its step ${step} was not done` };
   }
-  // The code says which steps it has called, and its edition. A pinned task has one, and the last step is done by the code that answers, or
+  // The code's answer lists the steps that it has called, and its edition. A pinned task has one, and the last step is done by the code that answers, or
   // by one before it.
   const done = [...new Set(effects.map(({ step }) => step))].join(' ');
   const [, names, edition] = /^([a-z ]+) of edition (\d+)$/.exec(stored.text) ?? [];
@@ -83,7 +83,7 @@ function* checkEffects(record: CodeRecord): Generator<Finding> {
     }
     if (record.stored?.state === 'completed' && entry.outcome !== 'confirmed')
       yield { defect: 'wrong', task, detail: `the ledger has its step ${step} as ${entry.outcome}` };
-    // A step that was begun again has an unknown outcome behind it, and says what was decided: to repeat it, or to ask the receiver.
+    // A step that was begun again has an unknown outcome behind it, and records the decision: to repeat it, or to ask the receiver.
     const explained = entry.decision === undefined ? 1 : entry.attempts;
     if (keys.length > explained) {
       const detail = `${step} was done ${keys.length} times, the ledger explains ${explained}`;

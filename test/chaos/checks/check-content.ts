@@ -2,7 +2,7 @@ import { isTerminal } from '../dialects.js';
 import type { Expected, StoredTask, TaskRecord } from '../observations.js';
 import type { Defect, Finding } from './finding.js';
 
-/** The task ended as its caller may expect, and says what it was told to say: no part less, none more. */
+/** The task ended as its caller may expect, and has the ordered content: no part less, none more. */
 export function* checkContent(record: TaskRecord, stored: StoredTask): Generator<Finding> {
   const { snapshot } = stored;
   const find = (defect: Defect, detail: string): Finding => ({ defect, task: record.name, detail });

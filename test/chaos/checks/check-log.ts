@@ -4,7 +4,7 @@ import type { Finding } from './finding.js';
 import { fold, sameArtifacts } from './fold.js';
 import { sequenceDefects } from './sequence.js';
 
-/** A log is 1..n, ends with its end, says what the snapshot says, and no attempt wrote after its successor. */
+/** A log is 1..n, ends with its end, agrees with the snapshot, and no attempt wrote after its successor. */
 export function* checkLog(stored: StoredTask): Generator<Finding> {
   const { taskId: task, log, attempts, snapshot } = stored;
   for (const [defect, detail] of sequenceDefects(log, 0)) yield { defect, task, detail: `log: ${detail}` };

@@ -22,7 +22,7 @@ export function* checkMcp({ records, tasks, received }: McpOutcome): Generator<F
   }
 }
 
-/** A call ends as A2A says. Its tool was called once, and again only where that is right. */
+/** A call ends as its task over A2A. Its tool was called once, and again only where that is right. */
 function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generator<Finding> {
   const { number, kind, server, client, taskId, told, fault, calls, questions } = record;
   const task = `MCP call ${kind} ${number} (${client}, server ${server})`;
@@ -35,7 +35,7 @@ function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generat
       task,
       detail: `it made the tasks ${tasks.map((each) => each.taskId).join(', ')}`,
     };
-  // Without an answer it was accepted or not. A call of its tool needs a task, and so does an id that an answer has told.
+  // Without an answer it was accepted or not. A call of its tool needs a task, and so does an id in an answer.
   const stored = taskId === undefined ? tasks[0] : tasks.find((each) => each.taskId === taskId);
   if (!stored && (taskId !== undefined || told))
     yield { defect: 'lost', task, detail: `its task ${taskId ?? ''} is in no list` };

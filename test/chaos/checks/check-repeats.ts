@@ -1,7 +1,7 @@
 import type { Finding } from './finding.js';
 
 /**
- * Calls of one tool by one task. The same call may come again with its key, as often as `allowed` says; another key is another call.
+ * Calls of one tool by one task. The same call may come again with its key, `allowed` times; another key is another call.
  * @param keys the effect keys with which the tool was called
  */
 export function* checkRepeats(

@@ -7,7 +7,7 @@ export interface Folded {
   artifacts: Artifacts;
 }
 
-/** Put events together as A2A says: a chunk without `append` replaces what there was of its artifact. */
+/** Puts events together by the rules of A2A: a chunk without `append` replaces what there was of its artifact. */
 export function fold(frames: readonly Frame[]): Folded {
   const folded: Folded = { state: undefined, artifacts: {} };
   for (const { said } of frames) {

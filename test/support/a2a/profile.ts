@@ -63,7 +63,7 @@ export const opening = (members: Partial<Task> = {}): EventPayload => ({
   value: sampleTask(members),
 });
 
-/** The ProtocolError an act ends with. */
+/** The ProtocolError that `act` throws. */
 export function errorOf(act: () => unknown): ProtocolError {
   try {
     act();
@@ -74,7 +74,7 @@ export function errorOf(act: () => unknown): ProtocolError {
   throw new Error('nothing was refused');
 }
 
-/** Code and HTTP status of what an act ends with, as a profile writes them. */
+/** An error as a profile writes it. */
 export function wireOf(
   profile: Profile,
   error: ProtocolError,
@@ -84,7 +84,7 @@ export function wireOf(
   return { code, http, message, data };
 }
 
-/** The field an `invalid-params` refusal names; checks that its message names it too and says what to do. */
+/** The field of an `invalid-params` error. Checks that the message names the field, too, with its description. */
 export function refusalOf(act: () => unknown): string | undefined {
   try {
     act();

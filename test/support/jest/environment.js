@@ -62,7 +62,7 @@ class Failures {
   }
 }
 
-// A worker of Jest would go on with its file after the end of the run, and so would the processes it has started. Not a listener
+// A worker of Jest would continue with its file after the end of the run, as would the processes it has started. Not a listener
 // of `disconnect`: one keeps the worker alive.
 if (process.connected) setInterval(() => process.connected || process.exit(1), 1000).unref();
 

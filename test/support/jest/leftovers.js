@@ -27,7 +27,7 @@ performance.PerformanceObserver = class extends PerformanceObserver {
   }
 };
 
-/** What Jest knows of a file is in the global object, by a symbol of this name for each file. It keeps all that tests have used. */
+/** Jest keeps its data about a file in the global object, under a symbol of this name for each file, with all that tests have used. */
 const STATE = 'JEST_STATE_SYMBOL';
 
 /** It keeps the classes that it has looked at, and so all modules of a file. */

@@ -5,7 +5,7 @@ const { Sources } = require('./sources.js');
 /** Prisma's schema engine has room for one instance in its module: each file of tests has a module of its own. */
 const NOT_SHARED = /^@prisma\/schema-engine-wasm/;
 
-/** Packages of Jest itself that keep nothing of a file. `expect` keeps what it knows in the global object. */
+/** Packages of Jest itself that keep nothing of a file. `expect` keeps its state in the global object. */
 const SHARED_OF_JEST = new Set([
   'expect',
   'jest-each',

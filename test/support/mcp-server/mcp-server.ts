@@ -32,7 +32,7 @@ export interface McpServerOptions {
   json?: boolean;
   /** It gives no session: each request stands for itself, and a GET is 405. */
   sessionless?: boolean;
-  /** What it says about its tools. */
+  /** Its declaration of its tools. */
   instructions?: string;
   /** By their URIs. */
   resources?: Record<string, object>;
@@ -104,7 +104,7 @@ export class TestMcpServer {
     return this.until(() => this.sessions.size === 0);
   }
 
-  /** Offer other tools and say so to whoever is connected. */
+  /** Offers other tools, and notifies the connected clients. */
   async changeTools(tools: ScriptedTool[]): Promise<void> {
     this.tools = tools;
     await Promise.all([...this.sessions.values()].map(({ server }) => server.sendToolListChanged()));

@@ -1,6 +1,6 @@
-// The right answers of an MCP server, and what to send in their place. No SDK: what a test says goes over the wire as it is.
+// The right answers of an MCP server, and what to send in their place. No SDK: the text of a test goes over the wire unchanged.
 
-/** The result of each request, where a test says nothing else. */
+/** The default result of each request. */
 const RIGHT = {
   initialize: {
     protocolVersion: '2025-06-18',

@@ -7,7 +7,7 @@ export type RawStep =
   | ('initialize' | 'notifications/initialized' | 'tools/list' | 'tools/call')
   | ('GET' | 'DELETE');
 
-/** What a server does at a step in place of what is right. One field says one thing. */
+/** The fault of a server at a step. Each field is one fault. */
 export interface HttpQuirk {
   /** In place of the right result. */
   result?: unknown;
@@ -37,7 +37,7 @@ export interface RawServerOptions {
   session?: boolean;
 }
 
-/** An MCP server over streamable HTTP that speaks the raw wire: no SDK makes its answers better than a test says. */
+/** An MCP server over streamable HTTP without an SDK, which would correct the answers of a test. */
 export class RawMcpServer {
   /** Messages of the client, oldest first. */
   readonly requests: { id?: unknown; method: string; params?: unknown }[] = [];

@@ -1,4 +1,4 @@
-// `node raw-stdio.js <quirks as JSON> <file>`: an MCP server over stdio that writes what it is told. It adds a line to the file for
+// `node raw-stdio.js <quirks as JSON> <file>`: an MCP server over stdio that writes the quirks. It adds a line to the file for
 // each call. A quirk of a step: those of raw-answers.js; `lines` (raw text before the answer), `raw` (text in place of the
 // answer, in which `$id` becomes the id of the request), `silent`, `stderr`, `exit` (code),
 // `signal`. The step `start` comes before any request.
@@ -9,7 +9,7 @@ const { answerTo } = require('./raw-answers.js');
 const [quirks = '{}', calls = '/dev/null'] = process.argv.slice(2);
 const of = (step) => JSON.parse(quirks)[step] ?? {};
 
-/** @returns whether the server goes on */
+/** @returns whether the server continues */
 function misbehave({ stderr, lines, exit, signal, silent }) {
   if (stderr) process.stderr.write(stderr);
   if (lines) process.stdout.write(lines);

@@ -1,4 +1,4 @@
-// An MCP server over stdio: `node stdio-server.mjs [prefix]`. Its tools say what a test wants to know of the process.
+// An MCP server over stdio: `node stdio-server.mjs [prefix]`. Its tools return facts about the process.
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';

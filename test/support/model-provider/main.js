@@ -1,4 +1,4 @@
-// node test/support/model-provider/main.js [port] [key]: a model that repeats what it was told. "use <tool> <JSON>"
+// node test/support/model-provider/main.js [port] [key]: a model that repeats its input. "use <tool> <JSON>"
 // has it call that tool and then say what came of it.
 require('../load-typescript.js');
 const { ModelProvider } = require('./model-provider.ts');

@@ -21,7 +21,7 @@ const DIALECTS: Record<ModelRequest['api'], Dialect> = {
 type Script = (request: ModelRequest) => Reply | Promise<Reply>;
 
 /**
- * A server that speaks what OpenAI, Anthropic and Google speak, with a model that says what a test has it say: the
+ * A server with the APIs of OpenAI, Anthropic and Google, whose model answers from the script of a test: the
  * replies that were put into its queue, or what a function makes of each request.
  */
 export class ModelProvider {
@@ -58,7 +58,7 @@ export class ModelProvider {
     return new ModelProvider(server, key);
   }
 
-  /** The base URL for OpenAI, Anthropic and whoever is compatible with them. */
+  /** The base URL for OpenAI, Anthropic and providers that are compatible with them. */
   get url(): string {
     return `${this.origin}/v1`;
   }

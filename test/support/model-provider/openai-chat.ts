@@ -36,7 +36,7 @@ const toolCalls = (reply: Reply) =>
     function: { name: call.name, arguments: inputOf(call) },
   }));
 
-/** OpenAI's chat completions, as Ollama, vLLM and gateways speak them too. */
+/** OpenAI's chat completions, also those of Ollama, vLLM and gateways. */
 export const openaiChat: Dialect = {
   whole: (reply, { model }) => ({
     id: 'chatcmpl-1',
@@ -103,7 +103,7 @@ export const openaiChat: Dialect = {
   errorEvent: (message) => ({ data: { error: { message, type: 'server_error', code: null } } }),
 };
 
-/** Arguments come in pieces, cut where nobody would cut them. */
+/** Arguments come in pieces, cut at unlikely positions. */
 export function halves(text: string): string[] {
   const middle = Math.floor(text.length / 2);
   return [text.slice(0, middle), text.slice(middle)].filter((part) => part !== '');

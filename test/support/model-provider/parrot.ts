@@ -1,6 +1,6 @@
 import type { ModelRequest, Reply } from './reply.js';
 
-/** Says in small chunks what it was told last; "use <tool> <JSON>" calls the tool, and its result is said. */
+/** Repeats the last message in small chunks. "use <tool> <JSON>" calls the tool, and repeats its result. */
 export function parrot(request: ModelRequest): Reply {
   const { text, isResult } = lastSaid(request);
   const [, name, json = '{}'] = isResult ? [] : (/^use (\S+)(?: (.*))?$/s.exec(text) ?? []);

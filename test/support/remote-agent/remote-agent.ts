@@ -18,7 +18,7 @@ export interface RemoteAgentOptions {
   version: '1.0' | '0.3';
   /** HTTP+JSON is there in version 1.0. */
   binding?: 'JSONRPC' | 'HTTP+JSON';
-  /** Whether its card says that it streams. */
+  /** Whether its card has `streaming`. */
   streaming?: boolean;
   /** Requests without this bearer token are refused. */
   token?: string;
@@ -72,7 +72,7 @@ export type Mishap =
   | 'foreign id'
   | 'capitals';
 
-/** An A2A server of the official SDK, in this process, which speaks one version and can be killed and started again. */
+/** An A2A server of the official SDK, in this process, with one version, which can be killed and started again. */
 export class RemoteAgent {
   readonly executor = new ScriptedExecutor();
   readonly asked: Asked[] = [];
@@ -244,7 +244,7 @@ export class RemoteAgent {
     }
     const type = mishap === 'capitals' ? 'Text/Event-Stream; charset=UTF-8' : 'text/event-stream';
     response.writeHead(200, { 'content-type': type });
-    // To the end, whoever listens: what the SDK does not read from its executor it does not store.
+    // To the end, also without a reader: the SDK stores only what it has read from its executor.
     let isFirst = true;
     for await (const event of result as AsyncIterable<object>) {
       if (mishap === 'empty stream' || response.writableEnded) continue;
@@ -356,7 +356,7 @@ function frameOf(event: object, mishap: Mishap | undefined): string {
   return `data: ${text}\n\n`;
 }
 
-/** The frames of an event. The last chunk of an artifact comes as two: what it says, and one without parts that says that it was the last. */
+/** The frames of an event. The last chunk of an artifact comes as two: its content, and one without parts that ends the artifact. */
 function partless(event: object): string {
   const text = JSON.stringify(event);
   if (!text.includes('"lastChunk":true')) return `data: ${text}\n\n`;

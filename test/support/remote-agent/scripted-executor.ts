@@ -32,10 +32,10 @@ const ASKS: Record<string, TaskState> = {
 };
 
 /**
- * Does what the first message of a task says:
+ * Obeys the first message of a task:
  * - `count 5`: five chunks `1 `, `2 ` … of one artifact. It stops before every chunk while it is held.
  * - `ask`: a question; the answer then comes back as an artifact. `sign in`: the same with AUTH_REQUIRED.
- * - `wait`: says that it waits, and does until it is canceled. `fail`: fails, with a reason.
+ * - `wait`: sends a status, and waits until it is canceled. `fail`: fails, with a reason.
  * - `cost 0.25`: answers `done`, and reports that it has cost so much.
  * - `reply`: a bare message; `ask, then reply`: the same after an answer. Anything else: that text, as an artifact.
  *
@@ -58,7 +58,7 @@ export class ScriptedExecutor implements AgentExecutor {
     this.holdAfter(Infinity);
   }
 
-  /** As if its process was killed: it says nothing any more. */
+  /** As if its process was killed: it sends nothing more. */
   die(): void {
     this.dead = true;
     this.ring();
@@ -134,7 +134,7 @@ export class ScriptedExecutor implements AgentExecutor {
 
 const now = (): string => new Date().toISOString();
 
-/** What an executor says in one call. */
+/** The output of an executor in one call. */
 class Speech {
   private readonly ids: { taskId: string; contextId: string };
 

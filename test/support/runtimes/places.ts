@@ -9,7 +9,7 @@ import { modelReply } from './rows.js';
 
 /** Where the agents of all runtimes get what they say: a model, a tool, an agent elsewhere, and a file that holds one. */
 export class Places {
-  /** How fast a model says what must be many events. */
+  /** How fast a model sends an answer of many events. */
   pace: Reply['pace'];
 
   private constructor(
@@ -35,7 +35,7 @@ export class Places {
     return join(this.folder, 'hold');
   }
 
-  /** From now on nobody says more than one chunk of a stream. */
+  /** From now on each stream stops after one chunk. */
   hold(): void {
     writeFileSync(this.holdFile, '');
     this.remote.executor.holdAfter(1);

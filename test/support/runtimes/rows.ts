@@ -55,7 +55,7 @@ export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
     large: textMessage(LONG),
     many: textMessage('count 20'),
   },
-  // All that it says without a model is one event: what agents there are.
+  // Without a model its whole answer is one event: the list of agents.
   index: {
     agent: 'index',
     reply: { said: textMessage('hello'), text: /- far .*Lives elsewhere/ },
@@ -98,17 +98,17 @@ export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
 };
 
 /**
- * What the model says to what it was told last.
+ * The model's answer to its last input.
  * @param pace see `Reply`; it is for what must be many events, because words that come within a moment are one
  */
 export function modelReply({ body }: ModelRequest, isHeld: boolean, pace?: Reply['pace']): Reply {
   const last = body.messages.at(-1) as { role: string; content: unknown };
   if (last.role === 'tool') return { text: 'ordered' };
-  const told = JSON.stringify(last.content);
-  if (told.includes('ask')) return { calls: [{ name: 'shop_order', input: {} }] };
-  if (told.includes('wait')) return { text: 'never', fault: { kind: 'stall', after: 1 } };
-  if (told.includes('large')) return { text: LONG };
-  if (told.includes('many')) return { text: 'abcdefgh'.split(''), pace };
+  const input = JSON.stringify(last.content);
+  if (input.includes('ask')) return { calls: [{ name: 'shop_order', input: {} }] };
+  if (input.includes('wait')) return { text: 'never', fault: { kind: 'stall', after: 1 } };
+  if (input.includes('large')) return { text: LONG };
+  if (input.includes('many')) return { text: 'abcdefgh'.split(''), pace };
   const text = ['1 ', '2 ', '3 ', '4 '];
   return isHeld ? { text, fault: { kind: 'stall', after: 2 } } : { text };
 }

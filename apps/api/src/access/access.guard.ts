@@ -78,7 +78,7 @@ interface RouteRules {
 export interface HostCaller extends Caller {
   /** Slug of the agent that the host is bound to, if the host belongs to the caller's tenant. */
   readonly hostAgent?: string;
-  /** Set for guests. Guests of one address have one budget: a secret that tells guests apart is free to make. */
+  /** Set for guests. Guests of one address have one budget: anyone can make the secrets by which guests differ. */
   readonly guestBudget?: string;
 }
 
@@ -165,7 +165,7 @@ export class AccessGuard extends BearerGuard {
     reply.header('www-authenticate', `${typeof so === 'string' ? so : 'Bearer realm="baton"'}${challenge}`);
   }
 
-  /** What the route declares. To look it up takes as long as the rest of the guard. */
+  /** The declarations of each route. Reading them takes as long as the rest of the guard, so they are kept. */
   private rulesOf(context: ExecutionContext): RouteRules {
     const [handler, controller] = [context.getHandler(), context.getClass()];
     const known = this.rules.get(controller)?.get(handler);

@@ -7,12 +7,12 @@ import type { CallRequest } from '../http/requests.js';
 const HEADER = 'baton-guest';
 const COOKIE = /(?:^|;)\s*baton_guest=([^;]*)/;
 const SECRET = /^[A-Za-z0-9_-]{16,128}$/;
-/** Enough to tell all guests apart, and short enough for a row of every task. */
+/** Enough to distinguish all guests, and short enough for a row of every task. */
 const HASH_CHARACTERS = 22;
 
 /**
  * Who a caller without a token is. The header `Baton-Guest` or the cookie `baton_guest`, a secret that its client keeps,
- * tells guests apart; without one the address does. Only a hash of either is ever stored.
+ * distinguishes guests; without one the address does. Only a hash of either is ever stored.
  * @param key of the hash, so that an address in the database cannot be found by hashing all addresses
  * @throws ProtocolError `invalid-params` for a secret of another form
  */

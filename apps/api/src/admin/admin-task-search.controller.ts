@@ -5,7 +5,7 @@ import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
 import { OperatorTasks, tenantTask } from './operator-tasks.js';
 
-/** Tasks by their id alone, for operators who do not know the tenant. */
+/** Tasks by their id alone, for operators who do not have the tenant. */
 @OperatorOnly()
 @OnManagementPort()
 @Controller('v1/admin/tasks')

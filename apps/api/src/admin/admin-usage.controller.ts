@@ -15,7 +15,7 @@ import { FORMAT, sendCsv, wantsCsv } from '../rest/usage/csv.js';
 import { HOUR_MS, hourOf, UNTIL } from '../rest/usage/hours.js';
 import { hasCosts, NO_USAGE, usageGroups } from '../rest/usage/usage-groups.js';
 
-/** A day: what an operator looks at after an alert. */
+/** A day: the period to read after an alert. */
 const DEFAULT_HOURS = 24;
 
 const tenantRow = z

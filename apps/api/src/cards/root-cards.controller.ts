@@ -123,6 +123,6 @@ export class RootCardsController {
   }
 }
 
-/** The card for a guest says that no token is needed. */
+/** The card for a guest asks for no token. */
 const withoutToken = (card: Record<string, unknown>, request: FastifyRequest): Record<string, unknown> =>
   hasToken(request) ? card : { ...card, security: [] };

@@ -28,7 +28,7 @@ const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 /** Users of a console: people of a tenant, or operators, at the management port alone. */
 export type ConsoleAudience = 'tenants' | 'operators';
 
-/** What the page must know before the user has signed in. */
+/** The settings that the page needs before the user has signed in. */
 export interface ConsoleSettings {
   /** Unset: people sign in with a token only. */
   oidc?: { issuer: string; client_id: string; scope: string; audience?: string };

@@ -27,7 +27,7 @@ export class ConsoleController {
     else sendPlainError(reply, 404, NO_CONSOLE);
   }
 
-  /** What the page must know to let people sign in. */
+  /** The settings of the sign-in page. */
   @Get('settings.json')
   async settings(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (await this.site.isAt(request)) await reply.send(this.site.settings());

@@ -16,7 +16,7 @@ import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import { distance } from 'fastest-levenshtein';
 
-/** The caller that looks for an agent, and the profile and host it uses. */
+/** The caller that asks for an agent, and the profile and host of its call. */
 export interface AgentScope extends Reacher {
   tenantId: string;
   profile: Profile;

@@ -64,7 +64,7 @@ export class CallHandler {
 
   /**
    * Does what a call asks for, and answers with its result or its stream.
-   * @param writer unset: the caller wants no answer
+   * @param writer unset: no answer is written (a notification)
    * @throws ProtocolError for every fault before the answer
    */
   async answer(decoded: DecodedRequest, exchange: Exchange, writer: AnswerWriter | undefined): Promise<void> {

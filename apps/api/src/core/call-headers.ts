@@ -92,7 +92,7 @@ export function missingLabel(
   );
 }
 
-/** The W3C trace context of the caller, if it is well formed. @param otherwise where no header says it */
+/** The W3C trace context of the caller, if it is well formed. @param otherwise without such a header */
 export function traceparent(request: CallRequest, otherwise?: string): string | undefined {
   const header = headerOf(request, 'traceparent') ?? otherwise;
   return header !== undefined && isTraceparent(header) ? header : undefined;

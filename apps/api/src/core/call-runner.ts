@@ -51,7 +51,7 @@ export class CallRunner {
     private readonly openCalls: OpenCalls,
     metrics: Metrics,
   ) {
-    this.resumes = metrics.of(STREAM_RESUMES);
+    this.resumes = metrics.get(STREAM_RESUMES);
     this.unary = operations;
     this.streaming = operations;
   }
@@ -101,7 +101,7 @@ export class CallRunner {
     });
   }
 
-  /** Starts a streaming operation for a caller that wants no answer. Rejects if it is not accepted. */
+  /** Starts a streaming operation without an answer, for a notification. Rejects if it is not accepted. */
   start(call: StreamingCall, context: RequestContext, exchange: Exchange): Promise<void> {
     return this.withItems(call, context, exchange, async (items, caller) => {
       noteTask(call.operation, await items.peek(Infinity), exchange.request);

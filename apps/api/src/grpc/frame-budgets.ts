@@ -5,7 +5,7 @@ import type { HeldReads } from './held-reads.js';
 const FRAME_BYTES_PER_SECOND = 65_536;
 /** Bytes beside messages that it may bring at once. */
 const FRAME_BYTES = 262_144;
-/** A peer that reads says so with frames: a byte for so many that it was sent. */
+/** A peer that reads acknowledges with frames: a byte for a number of bytes that it was sent. */
 const SENT_BYTES_A_BYTE = 4;
 
 /** What a connection may still bring beside messages. */

@@ -21,7 +21,7 @@ export class GrpcHealth {
   /** Notifies each watcher of the status. */
   private readonly watching = new Map<ServerWritableStream<Buffer, Buffer>, () => void>();
 
-  /** @param services the full names of what it knows; the empty name is the whole server */
+  /** @param services full names of the services; the empty name is the whole server */
   constructor(private readonly services: readonly string[]) {}
 
   register(server: Server): void {

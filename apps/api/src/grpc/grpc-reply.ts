@@ -101,7 +101,7 @@ export class GrpcReply implements CallReply {
     this.end(code, message, metadata, httpErrorWire(failure.kind).http);
   }
 
-  /** Fails a call whose message is not complete: tells the caller to stop sending, and frees what has arrived. */
+  /** Fails a call whose message is not complete: resets the stream of the caller, and frees what has arrived. */
   failUnread(failure: ProtocolError): void {
     this.fail(failure);
     const { stream } = this;

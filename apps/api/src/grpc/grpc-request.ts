@@ -5,7 +5,7 @@ import { type CallRequest, requestIdOf } from '../http/requests.js';
 
 /**
  * The address of a caller: that of the peer, or if the peer is a trusted proxy the last one in `x-forwarded-for` that is not.
- * @param trusted tells whether an address is that of a proxy
+ * @param trusted whether an address is that of a proxy
  */
 export function callerAddress(
   peer: string,

@@ -53,7 +53,7 @@ export class GrpcServer {
   private readonly secure: boolean;
   private readonly listener: Listener;
   private readonly sockets = new Set<Socket>();
-  /** By the address and port of the peer, which is all that grpc-js tells of the connection of a call. */
+  /** By the address and port of the peer, the only data of a call's connection that grpc-js has. */
   private readonly connections = new Map<string, Connection>();
   private readonly sessions: GrpcSessions;
   /** The calls that were admitted, until their message is there. */

@@ -56,7 +56,7 @@ interface GrpcSessionsOptions {
 
 /**
  * Bounds calls and bytes of the HTTP/2 sessions below grpc-js. One read of a connection (64 KiB) may have a thousand calls, each reset at
- * once ("rapid reset", CVE-2023-44487): the limit of open calls never holds. libuv reads a connection up to 32 times before it looks at
+ * once ("rapid reset", CVE-2023-44487): the limit of open calls never holds. libuv reads a connection up to 32 times before it reads
  * others. So grpc-js gets calls in turns, and never those that were reset before. Connections are not read on while many calls have come
  * in, or wait for their turns. A session with too many resets is closed.
  */
@@ -166,7 +166,7 @@ export class GrpcSessions {
     if (calls.resets > RESETS * maxCalls || calls.early > maxCalls + calls.begun) this.end(session);
   }
 
-  /** Its open calls end, and nghttp2 looks at no more of what it has brought. */
+  /** Its open calls end, and nghttp2 reads no more of its frames. */
   private end(session: Http2Session): void {
     const connection = this.connections.get(session);
     const text = 'a connection of gRPC is closed: too many of its calls were reset';

@@ -2,7 +2,7 @@ import type { ServerInterceptingCallInterface } from '@grpc/grpc-js';
 import type { ServerHttp2Stream } from 'node:http2';
 
 /**
- * Private members of a call in grpc-js. It has one limit of messages for a whole server, and tells interceptors neither the
+ * Private members of a call in grpc-js. It has one limit of messages for a whole server, and gives interceptors neither the
  * encoding nor the size before it has the whole message. `public-calls.spec.ts` fails if a new version has other members.
  */
 interface ReceivingCall {
@@ -14,7 +14,7 @@ interface ReceivingCall {
 
 const receiving = (call: ServerInterceptingCallInterface): ReceivingCall => call as unknown as ReceivingCall;
 
-/** Has grpc-js refuse larger messages of this call with RESOURCE_EXHAUSTED, as soon as it knows their size. */
+/** Has grpc-js refuse larger messages of this call with RESOURCE_EXHAUSTED, as soon as their size has arrived. */
 export function limitMessages(call: ServerInterceptingCallInterface, bytes: number): void {
   const received = receiving(call);
   received.maxReceiveMessageSize = bytes;

@@ -9,17 +9,17 @@ import { GrpcReply } from './grpc-reply.js';
 import { type CallOrigin, GrpcRequest } from './grpc-request.js';
 import { encodingOf, limitMessages } from './message-limit.js';
 
-/** Questions of health and reflection are small. */
+/** Requests of health and reflection are small. */
 const MAX_MESSAGE_BYTES = 4_096;
 /** Maximum time until the first message has arrived. */
 const MESSAGE_MS = 10_000;
-/** Maximum duration of a call. Tools ask all their questions in less. */
+/** Maximum duration of a call. Tools such as grpcurl need less. */
 const CALL_MS = 30_000;
-/** A watch of health continues until its connection is too old. */
+/** `Watch` has no maximum: it ends with its connection, which has a maximum age. */
 const WATCH = '/grpc.health.v1.Health/Watch';
 /** Maximum open calls of one address (IPv6: one /64 network). A client watches the health of a few services. */
 const MAX_OF_ADDRESS = 32;
-/** Maximum open calls of all addresses. Each holds some kilobytes for as long as its caller wants. */
+/** Maximum open calls of all addresses. Each holds some kilobytes until its caller ends it. */
 const MAX_OPEN = 512;
 
 const TOO_MANY = 'too many open calls of health and reflection: end some of them, or try again later';
@@ -37,7 +37,7 @@ export class PublicCalls {
     private readonly logger: Logger,
   ) {}
 
-  /** The call as the service gets it. A refused call is answered, and its service never sees it. */
+  /** The call for the service. A refused call is answered here and does not reach the service. */
   intercept(origin: CallOrigin, call: ServerInterceptingCallInterface): ServerInterceptingCall {
     limitMessages(call, MAX_MESSAGE_BYTES);
     let ended = (): void => undefined;

@@ -129,7 +129,7 @@ class HttpJsonHandler {
     }
   }
 
-  /** Only the caller's own tenant has a name here: no answer tells whether there is another one. */
+  /** Only the caller's own tenant has a name here: no answer depends on whether another tenant exists. */
   private async assertOwnTenant(name: string, request: FastifyRequest): Promise<void> {
     if (await this.limits.isNamed(callerOf(request).tenantId, name)) return;
     throw new ProtocolError(

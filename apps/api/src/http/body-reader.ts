@@ -71,7 +71,7 @@ export class BodyReader {
     return body.toString('utf8');
   }
 
-  /** What the body of a request has said is stored, or will not be. */
+  /** The content of a request's body is stored, or will not be. */
   release(request: FastifyRequest): void {
     this.unstored.release(request);
   }

@@ -32,9 +32,10 @@ export function signedCardTag({
 }
 
 /**
- * Lets the caller keep a card, and says whether it has this one already: answer 304 then. Only the tag counts: a card
- * also follows settings of the server, and a slug can come to mean an agent that is older than the one before.
+ * Sets the headers with which the caller may cache a card. Only the tag counts, and no date: a card also depends on settings of the server,
+ * and a slug can later name an agent that is older than the one before.
  * @param audience whether caches between here and the caller may show it to others
+ * @returns whether the caller has this card already: answer 304 then
  */
 export function isKnownCard(
   etag: string,

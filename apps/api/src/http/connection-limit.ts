@@ -13,7 +13,7 @@ const MANAGEMENT_CONNECTIONS = 64;
 const SPARE_CONNECTIONS = 32;
 /** How long such a connection may stay open. */
 const SPARE_MS = 5_000;
-/** The largest part of all connections that one address may have, unless a setting says otherwise. */
+/** The largest part of all connections that one address may have by default. */
 const SHARE = 0.25;
 /** Above this part of a limit its silent connections are closed. */
 const SHORT = 0.8;
@@ -70,8 +70,8 @@ export class ConnectionLimit {
     metrics: Metrics,
   ) {
     this.isProxy = inNetworks(bounds.trustedProxies);
-    this.refused = metrics.of(REFUSED);
-    metrics.onScrape(async () => metrics.of(CONNECTIONS).set({ port: bounds.port }, this.counted.size));
+    this.refused = metrics.get(REFUSED);
+    metrics.onScrape(async () => metrics.get(CONNECTIONS).set({ port: bounds.port }, this.counted.size));
   }
 
   /** Limits the connections of a server of HTTP. */

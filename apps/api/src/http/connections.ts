@@ -73,7 +73,7 @@ export class Connections {
    */
   private filterRequests(server: Server): void {
     server.on('connection', (socket: SocketOfServer) => this.stopParsing(socket));
-    // Node looks at the headers of each request, for which it makes an object of all that it has kept.
+    // Reading `headers` makes Node build an object of all header lines that it kept.
     server.maxHeadersCount = MAX_HEADERS + 1;
     const answers = server.listeners('request') as RequestListener[];
     server.removeAllListeners('request');

@@ -24,7 +24,7 @@ const STATUS_OF: Partial<Record<ErrorKind, number>> = { 'agent-disabled': 409 };
 
 /**
  * Answers a request whose path the router cannot read, so that it has no route.
- * @param sendError how errors look at the paths that begin as this one
+ * @param sendError writes errors at the paths that begin as this one
  */
 export function refusePath(
   request: FastifyRequest,

@@ -26,7 +26,7 @@ export class Failures {
 
   /**
    * A ProtocolError stays as it is. An HttpException of Nest or Fastify is translated by its status. While Postgres or
-   * the queue is away the answer is `unavailable`, and the log says so once. Anything else is a bug: it is logged with
+   * the queue is away the answer is `unavailable`, and one line of the log has it. Anything else is a bug: it is logged with
    * its stack, and the caller gets only the id of the request.
    */
   toProtocolError(error: unknown, request: CallRequest): ProtocolError {

@@ -12,7 +12,7 @@ const ACTIVE_MS = 1_000;
 
 /**
  * Turns of the event loop for large work: to parse the body of a request, or to encode an answer or an event. Such work may block
- * the event loop for a tenth of a second. A holder, as `BodyMemoryPool` knows it, has one turn at a time. While others send bodies,
+ * the event loop for a tenth of a second. A holder of `BodyMemoryPool` has one turn at a time. While others send bodies,
  * a pause follows each turn, so that the large work of one holder takes at most a third of the time.
  */
 @Injectable()

@@ -7,8 +7,8 @@ const [MANY_CHUNKS, SMALL_CHUNK_BYTES] = [256, 256];
 
 /**
  * A request whose body may come in small chunks. Node parses all chunks of a read at once, and libuv reads a connection up to 32 times before
- * it looks at others. This request rests after many small chunks: it keeps those that the same read still brings, and its connection is
- * not read on until its turn (`FineBodies`). So it does not matter who reads the body, or whether anyone does.
+ * it reads others. This request rests after many small chunks: it keeps those that the same read still brings, and its connection is
+ * not read on until its turn (`FineBodies`). This holds for every reader of the body, and without one.
  *
  * For the option `IncomingMessage` of `http.createServer`.
  */

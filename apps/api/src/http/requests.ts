@@ -161,7 +161,7 @@ export function logRequests(
 export interface RequestEnd {
   /** By `performance.now()`. */
   startedAt: number;
-  /** When the answer was sent, if the caller has gone on sending after that. */
+  /** When the answer was sent, if the caller continued to send after that. */
   answeredAt?: number | undefined;
   url: string;
   /** HTTP status. For a call of gRPC: the HTTP status that its status maps to. */
@@ -175,8 +175,8 @@ export function requestRecorder(
   logger: Logger,
   metrics: Metrics,
 ): (request: CallRequest, end: RequestEnd) => void {
-  const durations = metrics.of(REQUEST_DURATION);
-  const calls = metrics.of(CALL_DURATION);
+  const durations = metrics.get(REQUEST_DURATION);
+  const calls = metrics.get(CALL_DURATION);
   return (request, end) => {
     const endedAt = end.answeredAt ?? performance.now();
     const { streamedAt = endedAt, limit, operation, errorKind, traceparent } = logContextOf(request);
@@ -217,7 +217,7 @@ const HSTS_SECONDS = 365 * 24 * 60 * 60;
 const PREFLIGHT_SECONDS = 7_200;
 
 /**
- * Headers that tell browsers to make nothing of an answer but data. They do not come from @fastify/helmet: no hook sees a path that the
+ * Headers with which browsers treat an answer as data only. They do not come from @fastify/helmet: no hook sees a path that the
  * router cannot read, or bytes that are no request. Those answers have them, too.
  */
 export function securityHeaders({
@@ -227,7 +227,7 @@ export function securityHeaders({
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-    // Only where a proxy speaks TLS, and for this host alone: its subdomains are not ours.
+    // Only behind a proxy with TLS, and for this host alone: its subdomains are not ours.
     ...(publicUrl.startsWith('https:') && { 'strict-transport-security': `max-age=${String(HSTS_SECONDS)}` }),
   };
 }
@@ -235,7 +235,7 @@ export function securityHeaders({
 /**
  * Sets the headers of every answer, streams and errors included.
  *
- * Answers may hold a tenant's data, so caches do not store them. A route whose answer may be stored, such as a card, says so itself. Answers to
+ * Answers may hold a tenant's data, so caches do not store them. A route whose answer may be stored, such as a card, sets its own header. Answers to
  * POST need no such header: without a lifetime of their own they are never stored (RFC 9110 §9.3.3).
  */
 export function setAnswerHeaders(instance: FastifyInstance, headers: Readonly<Record<string, string>>): void {

@@ -5,14 +5,14 @@ import { networkOf } from './network-of.js';
 import { inNetworks } from './networks.js';
 
 /**
- * Maximum sum of answers that wait for their readers. Those of large tasks and of streams have bounds of their own. A reader that takes
- * nothing leaves its answer in this process, and has more answers on other connections.
+ * Maximum sum of unread answers. Those of large tasks and of streams have bounds of their own. A caller that reads nothing leaves its
+ * answers in this process, one on each connection.
  */
 const MAX_UNREAD_MB = 64;
-/** An answer that is there at two looks has waited for its reader. */
+/** Time between two checks. An answer that is unread at both has waited for its reader. */
 const CHECK_MS = 500;
 
-/** What the readers at one address have not taken. */
+/** The unread answers of one address. */
 interface Readers {
   bytes: number;
   /** Connections that wait for their reader. They are closed in this order. */
@@ -26,8 +26,8 @@ interface UnreadOptions {
 }
 
 /**
- * Bounds the memory of answers that nobody reads. An address has at most half of it, as a tenant has of the memory for large reads. If all
- * is taken, addresses that have more than an equal share of it lose connections.
+ * Bounds the memory of unread answers. An address has at most half of it, as a tenant has of the memory for large reads. If it is full,
+ * addresses above an equal share lose connections.
  */
 export class UnreadAnswers {
   private readonly sockets = new Set<Socket>();
@@ -49,7 +49,7 @@ export class UnreadAnswers {
     this.maxBytes = maxBytes;
   }
 
-  /** Bounds the answers of a server of HTTP. */
+  /** Bounds the answers of an HTTP server. */
   limit(server: Server): void {
     server.on('connection', (socket) => this.watch(socket));
   }
@@ -78,8 +78,8 @@ export class UnreadAnswers {
 
   private check(): void {
     let total = 0;
-    const still = [...this.unread].filter((socket) => this.bytesOf(socket) > 0);
-    const unread = new Set(still);
+    const stillUnread = [...this.unread].filter((socket) => this.bytesOf(socket) > 0);
+    const unread = new Set(stillUnread);
     for (const socket of this.sockets) {
       const bytes = this.bytesOf(socket);
       if (bytes === 0) continue;
@@ -87,7 +87,7 @@ export class UnreadAnswers {
       unread.add(socket);
     }
     this.unread = unread;
-    if (total > this.maxBytes / 2) this.close(total, new Set(still));
+    if (total > this.maxBytes / 2) this.close(total, new Set(stillUnread));
   }
 
   /** @param waited connections that may be closed */

@@ -48,7 +48,7 @@ interface KnownRequest {
   readonly inFrame?: boolean;
 }
 
-/** Writes the answer to one JSON-RPC request. Immutable: `with` returns a copy that knows more. */
+/** Writes the answer to one JSON-RPC request. Immutable: `with` returns a copy with more members. */
 class RpcAnswer implements AnswerWriter {
   private constructor(
     readonly exchange: HttpExchange,
@@ -77,8 +77,8 @@ class RpcAnswer implements AnswerWriter {
   }
 
   /**
-   * The error with its HTTP status and headers: as plain JSON, or as the only frame of a stream. Where the status says
-   * that it is an error, no client looks for frames.
+   * The error with its HTTP status and headers: as plain JSON, or as the only frame of a stream. With the status of
+   * an error, no client reads frames.
    */
   error(failure: ProtocolError): void {
     const { reply } = this.exchange;
@@ -135,7 +135,7 @@ interface RpcCall {
  * is answered: URL and HTTP method (404, 405), token (401), requests per second (429), media type (415), size (413),
  * JSON and envelope (-32700, -32600), version (-32009), method (-32601), params (-32602), and then what `CallResolver`
  * checks. The envelope comes before the version, so that every error from there on carries the caller's id; a profile
- * may want the version right after the token.
+ * may check the version right after the token.
  */
 @Injectable()
 class RpcHandler {
@@ -147,7 +147,7 @@ class RpcHandler {
   /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
   async handle(path: RpcPath, pathAgent: string | undefined, exchange: HttpExchange): Promise<void> {
     const { request } = exchange;
-    // It knows more after each step. The form of an error depends on the part of the request that was read.
+    // It has more members after each step. The form of an error depends on the part of the request that was read.
     let answer = RpcAnswer.at(path, exchange);
     try {
       const envelope = await this.readEnvelope(profileFor(path), request);

@@ -189,7 +189,7 @@ function describeQuestion({ tool, server, description, agents }: CallForApproval
   return shortened(lines.join('\n'), MAX_MESSAGE);
 }
 
-/** The call as a person reads it: the input is the last part, so nothing in it looks like a line of ours. */
+/** The call as a person reads it: the input is the last part, so nothing in it can pass for a line of ours. */
 function describeCall({ tool, server, description, input, agents, unknownOutcome }: CallForApproval): string {
   const lines = [
     `Approve a call of ${tool}${server === undefined ? '' : ` (server ${server})`}?`,

@@ -1,7 +1,7 @@
 import { type ErrorKind, errorWire, type FieldViolation, httpErrorWire, ProtocolError } from '@baton/a2a';
 
-/** The codes of MCP that A2A does not have, with their status of HTTP. */
-const OWN = {
+/** Errors of MCP that A2A does not have: code and HTTP status. */
+const MCP_CODES = {
   /** The headers and the body differ, or a header is missing. */
   headerMismatch: { code: -32020, http: 400 },
   /** The client has not declared a capability. */
@@ -19,7 +19,7 @@ const OWN = {
 } as const;
 
 /** Their names in the log and the metrics. */
-const KINDS: Partial<Record<keyof typeof OWN, ErrorKind>> = {
+const KINDS: Partial<Record<keyof typeof MCP_CODES, ErrorKind>> = {
   unknownMethod: 'method-not-found',
   unknownTool: 'agent-not-found',
   unknownResource: 'task-not-found',
@@ -34,12 +34,12 @@ export class McpError extends ProtocolError {
 
   /** @param data members of the answer besides the message */
   constructor(
-    own: keyof typeof OWN,
+    error: keyof typeof MCP_CODES,
     message: string,
     readonly data?: Record<string, unknown>,
   ) {
-    super(KINDS[own] ?? 'bad-request', message);
-    ({ code: this.code, http: this.http } = OWN[own]);
+    super(KINDS[error] ?? 'bad-request', message);
+    ({ code: this.code, http: this.http } = MCP_CODES[error]);
   }
 }
 
@@ -52,7 +52,7 @@ interface ErrorMember {
 
 /**
  * Errors with a code of JSON-RPC. MCP reserves -32000 to -32099, and asks for codes outside of JSON-RPC's range: any other error
- * has its status of HTTP as the code.
+ * has its HTTP status as the code.
  */
 const CODES: Partial<Record<ErrorKind, number>> = {
   parse: -32700,
@@ -65,7 +65,7 @@ const CODES: Partial<Record<ErrorKind, number>> = {
   internal: -32603,
 };
 
-/** Errors that are answered with HTTP 200, because clients of MCP read the body of nothing else. */
+/** Errors that are answered with HTTP 200: clients of MCP read no other body. */
 const IN_BODY: ReadonlySet<ErrorKind> = new Set([
   'invalid-params',
   'task-not-found',
@@ -101,8 +101,8 @@ export function encodeMcpError(failure: ProtocolError): { http: number; error: E
   return { http: IN_BODY.has(kind) ? 200 : http, error: { code: CODES[kind] ?? http, message, data } };
 }
 
-/** Errors that the model that calls a tool can correct. It reads the results of tools, and no errors of the protocol. */
-const OF_THE_CALL: ReadonlySet<ErrorKind> = new Set([
+/** Errors that the calling model can correct. It reads the results of tools, and no errors of the protocol. */
+const MODEL_CORRECTABLE: ReadonlySet<ErrorKind> = new Set([
   'invalid-params',
   'content-type-not-supported',
   'task-not-found',
@@ -115,5 +115,5 @@ const OF_THE_CALL: ReadonlySet<ErrorKind> = new Set([
 ]);
 
 /** Whether an error of a tool is a result with `isError`, and not an error of the protocol. */
-export const isForTheModel = (failure: unknown): failure is ProtocolError =>
-  failure instanceof ProtocolError && !(failure instanceof McpError) && OF_THE_CALL.has(failure.kind);
+export const isModelCorrectable = (failure: unknown): failure is ProtocolError =>
+  failure instanceof ProtocolError && !(failure instanceof McpError) && MODEL_CORRECTABLE.has(failure.kind);

@@ -2,7 +2,7 @@ import { type Envelope, type JsonObject, shortened } from '@baton/a2a';
 import type { IncomingHttpHeaders } from 'node:http';
 import { McpError } from './mcp-error.js';
 
-/** The revision without sessions, in which each request says everything about its client. */
+/** The revision without sessions, in which each request has all data about its client. */
 export const MODERN = '2026-07-28';
 /** Earlier revisions, in which clients begin with `initialize`; the newest first. Baton keeps no session of theirs. */
 const LEGACY: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26'];
@@ -68,7 +68,7 @@ export function declaresTasks({ capabilities: { extensions } }: McpRequest): boo
   return typeof extensions === 'object' && extensions !== null && Object.hasOwn(extensions, TASKS);
 }
 
-/** Clients of earlier revisions send a version once they know one, or never. */
+/** Clients of earlier revisions send a version after the handshake, or never. */
 function isLegacy(method: string, version: unknown): boolean {
   if (method === 'server/discover') return false;
   if (version === undefined) return true;

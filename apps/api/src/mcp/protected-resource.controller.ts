@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { Counted, Public } from '../access/access.guard.js';
 import { AuthorizationServers } from '../access/authorization-servers.js';
 
-/** Where clients of MCP sign in (RFC 9728): at the path of each resource, and at the root for clients that look there alone. */
+/** Where clients of MCP sign in (RFC 9728): at the path of each resource, and at the root for clients that read only that. */
 @Public()
 @Counted()
 @Controller('.well-known/oauth-protected-resource')

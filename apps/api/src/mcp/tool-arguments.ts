@@ -86,7 +86,7 @@ export function sendCall(
   }
 }
 
-/** The error with the names that the caller of a tool knows. */
+/** The error with the names of the tool's own arguments. */
 export function inArguments(error: unknown, parts: readonly string[]): unknown {
   if (!(error instanceof ProtocolError)) return error;
   const rename = (text: string): string =>

@@ -17,7 +17,7 @@ import { AgentFinder } from '../core/agent-finder.js';
 import { logContextOf } from '../http/requests.js';
 import { TASK_CANCEL, TASK_STATUS } from './agent-tools.js';
 import { complete, type McpCall } from './mcp-call.js';
-import { isForTheModel, McpError } from './mcp-error.js';
+import { isModelCorrectable, McpError } from './mcp-error.js';
 import { McpOperations, taskCall } from './mcp-operations.js';
 import { ANSWERING_CODEC, CLOSING_CODEC, MCP_CODEC } from './mcp-profile.js';
 import { declaresTasks, type McpRequest } from './mcp-request.js';
@@ -67,7 +67,7 @@ export class ToolCalls {
     } catch (error) {
       if (error instanceof ProtocolError && !(error instanceof McpError) && error.kind === 'agent-not-found')
         throw new McpError('unknownTool', error.message);
-      if (!isForTheModel(error) || exchange.reply.sent) throw error;
+      if (!isModelCorrectable(error) || exchange.reply.sent) throw error;
       logContextOf(exchange.request).errorKind = error.kind;
       return complete(request, { content: [{ type: 'text', text: error.message }], isError: true });
     }
@@ -116,8 +116,8 @@ export class ToolCalls {
   }
 
   /**
-   * The task, or another one for the same message if an earlier call of the client was canceled with its stream: the client wants
-   * the answer after all. A client that sends the message again gets that other task.
+   * The task, or another one for the same message if an earlier call of the client was canceled with its stream: a client
+   * that sends the message again needs its answer, and gets that other task.
    */
   private async unlessClosed(
     call: McpCall,
@@ -186,7 +186,7 @@ export class ToolCalls {
       const { taskId = stream.task?.id } = logContextOf(exchange.request);
       const isFirst = made.again || (stream.task?.sequence ?? 1) === 1;
       const isMade = message.message.taskId === undefined && isFirst;
-      // The revision says that a closed stream cancels. In earlier ones a client may come back.
+      // In this revision a closed stream cancels. In earlier ones a client may come back.
       const isGivenUp = exchange.reply.raw.destroyed && !exchange.reply.raw.writableFinished;
       if (request.isModern && isGivenUp && isMade && taskId !== undefined)
         await this.giveUp(call, taskId, name);

@@ -46,7 +46,7 @@ export function readPage(limit: number, cursor: string | undefined): PageRequest
 export const oneMore = ({ limit, after }: PageRequest): PageRequest => ({ limit: limit + 1, after });
 
 /**
- * Leaves out the entry that was read only to know whether another page follows.
+ * Leaves out the extra entry that was read to find out whether another page follows.
  * @param found the entries in their order; at least one more than `limit`, if there are more
  * @returns the page, and its last entry if another page follows
  */

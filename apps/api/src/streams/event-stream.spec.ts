@@ -373,7 +373,7 @@ describe('the streams of a process', () => {
     const sent = responses.map((raw) => {
       const caller = new AbortController();
       const reply = { raw, getHeaders: () => ({}), hijack: () => undefined };
-      const output = () => SseOutput.of(reply as never);
+      const output = () => SseOutput.hijack(reply as never);
       const target = { writer: { ...encoding, output }, caller, request: {} } as never;
       return streams.send(silentAfterOne(caller.signal), target);
     });
@@ -396,7 +396,7 @@ describe('the streams of a process', () => {
     const sent = slow.map((raw, i) => {
       const reply = { raw, getHeaders: () => ({}), hijack: () => undefined };
       const target = {
-        writer: { ...encoding, output: () => SseOutput.of(reply as never) },
+        writer: { ...encoding, output: () => SseOutput.hijack(reply as never) },
         caller: new AbortController(),
         request: {},
       } as never;
@@ -430,7 +430,7 @@ describe('the streams of a process', () => {
     const beginSlow = async () => {
       const [slow, seen]: [SlowResponse, number[]] = [new SlowResponse(0), []];
       const reply = { raw: slow, getHeaders: () => ({}), hijack: () => undefined };
-      const output = () => SseOutput.of(reply as never);
+      const output = () => SseOutput.hijack(reply as never);
       const target = { writer: { ...encoding, output }, caller: new AbortController(), request: {} };
       const sent = streams.send(source(seen), target as never);
       for (let n = 0; n < 500; n += 1) await turn();

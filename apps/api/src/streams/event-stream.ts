@@ -25,7 +25,7 @@ export interface StreamEncoding {
   item(item: StreamItem): StreamRecord[];
   /** The last record of a failed stream. Undefined: the output reports it when it ends. */
   error(error: unknown): RecordData | undefined;
-  /** The last record of a stream whose source has ended. Unset: its last item says so. */
+  /** The last record of a stream whose source has ended. Unset: its last item is the end. */
   last?(): Promise<RecordData | undefined>;
 }
 
@@ -54,7 +54,7 @@ const LINGER: Partial<Record<StreamEnd, number>> = {
 };
 
 /**
- * One stream of events to one reader. It owns the bounded buffer and the end; the source of the items knows nothing of
+ * One stream of events to one reader. It owns the bounded buffer and the end; the source of the items is independent of
  * the reader, and the output nothing of the source. `caller` is aborted at every end of the stream, which ends the
  * source. That never stops a run. If another component aborts `caller` with a ProtocolError, the stream ends with that
  * error.
@@ -78,7 +78,7 @@ export class EventStream {
     this.buffer = new ReaderBuffer(output, { limit, stallMs, memory, onStall: () => this.onStall() });
   }
 
-  /** Send the headers soon, so that the caller knows of its stream before there is an event. */
+  /** Send the headers soon, so that the caller has its stream open before the first event. */
   open(): void {
     this.output.open(this.onClose);
     if (this.output.destroyed) this.onClose();

@@ -51,7 +51,7 @@ export class EventStreams {
     private readonly environment: Environment,
     private readonly turns: LoopTurns,
   ) {
-    this.openStreams = metrics.of(OPEN_STREAMS);
+    this.openStreams = metrics.get(OPEN_STREAMS);
     this.memory = new StreamMemory(environment.sseBufferTotalBytes);
     const groups = Math.min(BEAT_GROUPS, environment.sseHeartbeatMs);
     this.groups = Array.from({ length: groups }, () => new Set<EventStream>());

@@ -11,7 +11,7 @@ interface JsonEncoder {
 
 /** Writes the frames of a stream as server-sent events. */
 export const sseFrames = (reply: FastifyReply, framing: Framing, encoder: JsonEncoder) => ({
-  output: () => SseOutput.of(reply, framing.commentEnd),
+  output: () => SseOutput.hijack(reply, framing.commentEnd),
   frame: (frame: Frame) => frameRecord(framing, frame, (json) => encoder.envelope?.(json) ?? json),
   error: (failure: ProtocolError) => sseRecord(encoder.encodeError(failure), { event: framing.errorEvent }),
 });

@@ -39,7 +39,7 @@ export class SseOutput implements StreamOutput {
   }
 
   /** Takes the reply out of Fastify's hands, with the headers that it has. */
-  static of(reply: FastifyReply, commentEnd?: string): SseOutput {
+  static hijack(reply: FastifyReply, commentEnd?: string): SseOutput {
     const headers = reply.getHeaders() as OutgoingHttpHeaders;
     reply.hijack();
     return new SseOutput(reply.raw, headers, commentEnd);

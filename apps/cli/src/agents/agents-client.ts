@@ -24,7 +24,7 @@ export interface PutOptions {
 export class AgentsClient {
   constructor(private readonly api: TenantApi) {}
 
-  /** Undefined: the tenant sees no such agent. */
+  /** Undefined: the tenant has no such agent. */
   async find(agent: string): Promise<{ agent: ShownAgent; etag: string | null } | undefined> {
     try {
       const { data, response } = await this.api.GET('/v1/agents/{agent}', { params: { path: { agent } } });
@@ -60,7 +60,7 @@ export class AgentsClient {
     return answerOf(this.api.GET('/v1/agents/{agent}/open-versions', { params: { path: { agent } } }));
   }
 
-  /** Make the agent what the document says. The server says what is wrong with a document. */
+  /** Creates or changes the agent to match the document. The server's error names what is wrong with it. */
   put(agent: string, document: unknown, { dryRun, checkTools, etag }: PutOptions = {}): Promise<Written> {
     const query = { ...(dryRun && { dryRun }), ...(dryRun && checkTools && { checkTools }) };
     const header = etag === null ? { 'If-None-Match': '*' } : { 'If-Match': etag };

@@ -146,7 +146,7 @@ export async function ofFile<T>(file: string, work: () => T | Promise<T>): Promi
   }
 }
 
-/** The fields of the file that are wrong, as the server says or, without one, the code itself. */
+/** The wrong fields of the file, found by the server or, without one, by this program. */
 function fieldsOf(error: unknown): readonly WrongField[] {
   if (error instanceof RefusedError) return error.fields;
   return error instanceof ProtocolError ? (error.detail.violations ?? []) : [];

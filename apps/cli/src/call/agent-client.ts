@@ -10,7 +10,7 @@ import { createFetch, type Target } from '../api.js';
 
 export type Payload = NonNullable<StreamResponse['payload']>;
 
-/** One event of a stream, with its place in the task's log if the server told it. */
+/** One event of a stream, with its position in the task's log if the server sent it. */
 export interface NumberedEvent {
   sequence: number | undefined;
   payload: Payload;
@@ -78,7 +78,7 @@ export class AgentClient {
 
 const ENVELOPE = { tenant: '', configuration: undefined, metadata: undefined };
 
-/** The state a payload leaves its task in, if it says one. */
+/** The state of the task after a payload, if the payload has one. */
 export function stateIn(payload: Payload): TaskState | undefined {
   return payload.$case === 'task' || payload.$case === 'statusUpdate'
     ? payload.value.status?.state

@@ -13,7 +13,7 @@ const TITLES = ['id', 'action', 'state', 'found', 'done', 'skipped', 'failed', '
 const TASK_TITLES = ['task', 'agent', 'state', 'updated', 'first message'];
 /** Ten pages of the API: the command reads them one after the other. */
 const MAX_LISTED = 1_000;
-/** A person watches. Each look is one read. */
+/** Between two reads of the progress, which a person watches. */
 const WATCH_MS = 1_000;
 
 type BulkOperation = TenantSchemas['BulkOperation'];

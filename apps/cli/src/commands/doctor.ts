@@ -96,7 +96,7 @@ async function allChecks(source: Cli['source']): Promise<Check[]> {
 const notAsked = (found: string): Check =>
   fault('Postgres', `could not be asked. ${found}`, 'Mend this first, then run `npx baton doctor` again.');
 
-/** All settings that are wrong, and all names that look like one and are none. */
+/** All wrong settings, and all names that resemble a setting and are none. */
 function checkSettings(source: Cli['source']): Check[] {
   const name = 'Settings';
   const { problems, unknown, set } = settingsReport(source);

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 8_000;
 const TRIES = 3;
 /** Before the second try. The pause before each further try is longer by as much. */
 const PAUSE_MS = 500;
-/** An answer is a key, or a page that says why there is none. */
+/** An answer is a key, or a page with the reason why there is none. */
 const MAX_BYTES = 65_536;
 
 const secretAnswer = z.object({ data: z.object({ data: z.record(z.string(), z.unknown()) }) });

@@ -125,7 +125,7 @@ function parseMessage(text: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Not JSON: the error below says so.
+    // Not JSON: the error below.
   }
   throw new UsageError(
     `--message: this is not a JSON object: give one such as '{"parts": [{"text": "hello"}]}'.`,

@@ -259,7 +259,7 @@ export async function removeOwnSecret(cli: Cli, name: string, options: ServerOpt
  * The value of a secret, from a file or from standard input. One line break at its end is left out: editors and `echo`
  * put it there. Throws OperatorError if there is none to be read.
  *
- * Never an argument: every user of the machine sees those, and the shell remembers them.
+ * Never an argument: every user of the machine can read those, and they stay in the history of the shell.
  */
 export async function readValue({ stdin }: Pick<Cli, 'stdin'>, file: string | undefined): Promise<string> {
   const text = file === undefined ? await readInput(stdin) : readText(file);

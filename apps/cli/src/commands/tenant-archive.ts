@@ -83,7 +83,7 @@ interface Exported {
   runningTasks: number;
 }
 
-/** Writes an export as it arrives. Rejects with an OperatorError if it breaks off: its last line says that it is complete. */
+/** Writes an export as it arrives. Rejects with an OperatorError if it breaks off: a complete export has a last line of its own. */
 async function exportInto(
   api: OperatorApi,
   tenant: string,
@@ -115,7 +115,7 @@ const importFrom = (api: OperatorApi, tenant: string, input: AsyncIterable<Uint8
     api.POST('/v1/admin/tenants/{tenant}/import', {
       params: { path: { tenant } },
       headers: NDJSON,
-      // The document says that it is a text. It is sent as a stream.
+      // By its type the body is a text. It is sent as a stream.
       body: Readable.toWeb(Readable.from(input)) as unknown as string,
       bodySerializer: (body) => body,
       duplex: 'half',

@@ -156,7 +156,7 @@ function checkSession({ session }: DatabaseFacts): Check {
     : fault(name, ...faultAndRemedy(session));
 }
 
-/** Nothing is said where the default retention applies, or the operator has decided. */
+/** No finding if the default retention applies, or the operator has decided. */
 function checkRetention(
   { tenantsWithoutRetention: tenants }: DatabaseFacts,
   { isRetentionSet }: Environment,
@@ -346,7 +346,7 @@ export function checkClock(
   );
 }
 
-/** Whether the master keys of this environment read all that is stored. @param knows whether there is a key of an id */
+/** Whether the master keys of this environment read all that is stored. @param knows whether the environment has the key with this id */
 export function checkMasterKey(
   { sealedBy, masterKeyId }: Pick<DatabaseFacts, 'sealedBy' | 'masterKeyId'>,
   newest: string | undefined,

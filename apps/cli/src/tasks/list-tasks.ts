@@ -19,7 +19,7 @@ export interface ListOptions extends ServerOptions {
   limit: string;
 }
 
-/** `baton tasks list`: the tasks that the token sees, the newest status first. */
+/** `baton tasks list`: the tasks that the token may read, the newest status first. */
 export async function listTasks(cli: Cli, options: ListOptions): Promise<void> {
   const { state, agent, context, since, until, search, parked, limit } = options;
   const query = {

@@ -6,7 +6,7 @@ import { type OperatorOptions, refusalOf, withOperatorApi } from '../operator/op
 import { printed } from '../operator/printed.js';
 import { printFields, printRunError, printValue } from '../output.js';
 
-/** A task of a tenant as the operator sees it: without its contents. */
+/** A task of a tenant for the operator: without its contents. */
 export async function showTaskAsOperator(
   cli: Cli,
   id: string,

@@ -85,7 +85,7 @@ export async function printTaskConsole(cli: Cli, id: string, options: LogsOption
   const client = tasksClient(cli, options);
   let after = parseSequence(options.after);
   for (let isOver = false; ;) {
-    // The last lines of a task are stored a moment after its end: look once more then.
+    // The last lines of a task are stored a moment after its end: read once more then.
     const wasOver = isOver;
     if (options.follow === true) isOver = isTerminal(await client.stateOf(id));
     for await (const line of client.consoleOf(id, after)) {

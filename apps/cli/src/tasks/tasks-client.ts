@@ -14,7 +14,7 @@ type TaskQuery = NonNullable<TenantPaths['/v1/tasks']['get']['parameters']['quer
 
 type EffectQuery = NonNullable<TenantPaths['/v1/effects']['get']['parameters']['query']>;
 
-/** The tasks of a tenant at a server, as its token sees them. Every error is an OperatorError. */
+/** The tasks of a tenant at a server that the token may read. Every error is an OperatorError. */
 export class TasksClient {
   constructor(private readonly api: TenantApi) {}
 
@@ -153,7 +153,7 @@ export class TasksClient {
   }
 }
 
-/** The tasks at the server that the options name, as their token sees them. */
+/** The client for the server and token of the options. */
 export const tasksClient = (cli: Cli, options: ServerOptions): TasksClient =>
   new TasksClient(tenantApi(cli, options));
 
@@ -168,7 +168,7 @@ const errorIn = (data: string): string => {
   return `The server answers: ${error.message.replace(/\.$/, '')}.`;
 };
 
-/** A cancel that is refused is a 404 as well, and says why. */
+/** A refused cancel is a 404 as well, with the reason. */
 const noSuchTask =
   (id: string) =>
   (error: unknown): never => {

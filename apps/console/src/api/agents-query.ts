@@ -15,7 +15,7 @@ interface AgentPage {
 /** The largest page that the API allows. */
 const PAGE = 100;
 
-/** All agents that the caller sees, and why others are not there. */
+/** All agents of the caller, and the load errors of others. */
 export const agentsQuery = queryOptions({
   queryKey: ['agents'],
   queryFn: async () => {

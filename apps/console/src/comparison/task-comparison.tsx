@@ -20,7 +20,7 @@ const MAX_TEXT = 20_000;
 const MAX_EDITS = 2_000;
 /** Texts that take longer to compare are shown without marks: the page stands still meanwhile. */
 const MAX_DIFF_MS = 100;
-/** Between two looks at a task that has not ended. */
+/** Between two reads of a task that has not ended. */
 const POLL_MS = 1_000;
 
 /** A task; read again until it has ended. Unset: none is chosen. */

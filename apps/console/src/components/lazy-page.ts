@@ -31,7 +31,7 @@ export async function reloadPage(): Promise<void> {
 
 /**
  * Loads the page again, once, when a file of it is missing: after an upgrade of the server its files have other names. If that does
- * not help, the page says that a file could not be loaded.
+ * not help, the page shows that a file could not be loaded.
  */
 export function reloadWhenFilesAreGone(): void {
   window.addEventListener('vite:preloadError', () => {

@@ -116,7 +116,7 @@ const MarkdownText = ({ text }: { text: string }) => (
   </div>
 );
 
-/** Text that looks like Markdown: shown as such, or as it is. */
+/** Text that is probably Markdown: rendered, or as it is. */
 function EitherText({ text }: { text: string }) {
   const [isPlain, setPlain] = useState(false);
   return (
@@ -151,7 +151,7 @@ function FileView({ raw, part: { mediaType = '', filename = 'file' } }: { raw: s
   useEffect(() => {
     const bytes = bytesOf(raw);
     if (!bytes) return undefined;
-    // A browser shows no page of a type that it does not know: it only saves it.
+    // A browser saves a file of an unknown type, and renders none as a page.
     const made = URL.createObjectURL(
       new Blob([bytes], { type: isImage ? mediaType : 'application/octet-stream' }),
     );

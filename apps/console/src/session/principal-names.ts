@@ -19,7 +19,7 @@ async function readTokenNames(signal: AbortSignal): Promise<ReadonlyMap<string, 
   return names;
 }
 
-/** The principals whose names the caller may know, by key and name. */
+/** The principals whose names the caller may read, by key and name. */
 export function usePrincipalNames(): ReadonlyMap<string, string> {
   const { can, principal, token } = useCaller();
   const { data } = useQuery({
@@ -35,7 +35,7 @@ export function usePrincipalNames(): ReadonlyMap<string, string> {
 }
 
 /**
- * The name of a principal by its key: for a token its name, if the caller may know it. Administrators know all, others that of
+ * The name of a principal by its key: for a token its name, if the caller may read it. Administrators may read all, others that of
  * their own. For all other principals it is the key itself.
  */
 export function usePrincipalName(): (key: string) => string {

@@ -23,7 +23,7 @@ async function readSignedIn(read: Promise<unknown>, href: string): Promise<void>
   }
 }
 
-/** The parent of all pages of a tenant that are shown after sign-in. They know the caller: `useCaller()`. */
+/** The parent of all pages of a tenant that are shown after sign-in. They have the caller: `useCaller()`. */
 export const appRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'app',
@@ -37,7 +37,7 @@ export const appRoute = createRoute({
   errorComponent: PageError,
 });
 
-/** The parent of the pages of operators, at the management port. They know the operator: `useOperator()`. */
+/** The parent of the pages of operators, at the management port. They have the operator: `useOperator()`. */
 export const operatorRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'operators',

@@ -172,7 +172,7 @@ function mergeSchemes(flat: unknown, current: unknown): JsonObject {
   );
 }
 
-/** Version of the schema the flat shape follows; 0.2 clients do not look at it. */
+/** Version of the schema the flat shape follows; 0.2 clients ignore it. */
 const PROTOCOL_VERSION = '0.3.0';
 
 /**
@@ -205,7 +205,7 @@ export function flattenCard(card: AgentCard): JsonObject {
   };
 }
 
-/** The flat card of an agent for clients of another system, which know no extension of ours. */
+/** The flat card of an agent for clients of another system, without our extensions. */
 export function buildForeignCard(
   agent: Agent,
   publicUrl: string,

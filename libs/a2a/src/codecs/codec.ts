@@ -71,11 +71,11 @@ export interface Framing {
   commentEnd?: '\n' | '\n\n';
 }
 
-/** The frames of HTTP+JSON; its clients know an error by the `event:` line. */
+/** The frames of HTTP+JSON; its clients recognize an error by the `event:` line. */
 export const BARE_FRAMES: Framing = { enveloped: false, errorEvent: 'error' };
 
 /**
- * One version of the protocol (A2A 0.1, 0.3, 1.0) as one profile speaks it: pure functions between the version's
+ * One version of the protocol (A2A 0.1, 0.3, 1.0) of one profile: pure functions between the version's
  * JSON and the canonical model. A codec does not depend on HTTP, tenants or storage.
  */
 export interface Codec {
@@ -136,7 +136,7 @@ export interface Shape {
   stream(context: AnswerContext): (item: StreamItem) => StreamItem[];
 }
 
-/** One version of the protocol on the wire; a profile may speak it in its own shape and framing. */
+/** One version of the protocol on the wire; a profile may give it a shape and framing of its own. */
 export interface WireVersion {
   version: string;
   operations: WireOperations;
@@ -180,7 +180,7 @@ export function defineCodec(wire: WireVersion): Codec {
     },
     encodeResult: (operation, result, context = EMPTY_CONTEXT) => encoders[operation].encode(result, context),
     streamEncoder(context = EMPTY_CONTEXT) {
-      if (shape === UNSHAPED) return (item) => [frames.of(item)];
+      if (shape === UNSHAPED) return (item) => [frames.encode(item)];
       const shapeItem = shape.stream(context);
       return (item) =>
         shapeItem(item).map((shaped) => ({ sequence: shaped.sequence, result: encodeItem(shaped) }));
@@ -193,14 +193,14 @@ export function defineCodec(wire: WireVersion): Codec {
 class PlainFrames {
   constructor(private readonly wire: Pick<WireVersion, 'encodeItem' | 'writesAsStored'>) {}
 
-  of(item: StreamItem): Frame {
+  encode(item: StreamItem): Frame {
     const { sequence, json } = item;
     if (json === undefined) return { sequence, result: this.wire.encodeItem(item) };
     const text = this.wire.writesAsStored ? json : this.textOf(item);
     return { sequence, json: text, result: undefined };
   }
 
-  /** The item keeps its texts, and not a WeakMap here: a collection of garbage would look at each of its entries. */
+  /** The item keeps its texts, and not a WeakMap here: garbage collection would visit each of its entries. */
   private textOf(item: StreamItem): string {
     for (let known = item.encoded; known; known = known.next) if (known.by === this) return known.text;
     const text = JSON.stringify(this.wire.encodeItem(item));

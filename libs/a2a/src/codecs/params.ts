@@ -1,7 +1,7 @@
 import { type Message, type Part, Role, type TaskPushNotificationConfig } from '../model.js';
 import { Fields } from './fields.js';
 
-/** What typed clients write for an enum that was left out, or given as something that they do not know. */
+/** The value that typed clients send for an enum that was left out or is unknown to them. */
 export const UNRECOGNIZED = 'UNRECOGNIZED';
 
 /** How a version writes a message, as far as versions differ. */

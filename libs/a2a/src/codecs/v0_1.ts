@@ -1,5 +1,5 @@
 /**
- * A2A 0.1 over JSON-RPC, as the systems that still speak it do. Where it differs from the canonical model:
+ * A2A 0.1 over JSON-RPC, as today's systems with it send it. Where it differs from the canonical model:
  * - methods are `tasks/send`, `tasks/sendSubscribe`, `tasks/get`, `tasks/cancel`; a send names its task by an
  *   id of the caller's own, which is an alias of ours;
  * - messages have no ids; parts are `{type: "text" | "data", …}`; `sessionId` is the context;

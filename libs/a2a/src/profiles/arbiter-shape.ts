@@ -124,7 +124,7 @@ class ArbiterStream {
     if (!status) return [];
     if (endsTurn(status.state)) return this.endTurn(status);
     if (status.state === TaskState.TASK_STATE_SUBMITTED) this.startTurn();
-    // The stream has begun with `working`; what is new is only what the agent says meanwhile.
+    // The stream has begun with `working`; only output of the agent in between is new.
     return status.message ? [this.progress(status.message)] : [];
   }
 
@@ -175,7 +175,7 @@ class ArbiterStream {
     return { $case: 'statusUpdate', value: { ...this.ids, status, metadata: undefined } };
   }
 
-  /** What an agent says while it works is data, so that no client takes it for the reply. */
+  /** Output of a working agent is data, so that no client takes it for the reply. */
   private progress(message: Message): StreamItem['payload'] {
     const artifact: Artifact = {
       artifactId: `${this.ids.taskId}-${message.messageId}`,
@@ -239,7 +239,7 @@ const mark = (artifact: Artifact, kind: string): Artifact => ({
   metadata: { ...ownMetadata(artifact.metadata), [`x-arbiter.${kind}`]: true },
 });
 
-/** One data part with these members, as far as the agent has said them. */
+/** One data part with these members, those that the agent has sent. */
 function withData(artifact: Artifact, members: readonly string[]): Artifact {
   const data = artifact.parts.find(({ content }) => content?.$case === 'data');
   const said = (data?.content?.value ?? {}) as Record<string, unknown>;

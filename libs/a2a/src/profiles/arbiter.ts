@@ -1,6 +1,6 @@
 /**
  * `arbiter`: Arbiter. 0.3 names and shapes in Arbiter's own vocabulary: the reply is one text artifact and a final message,
- * everything else an agent says is an artifact marked `x-arbiter.*`; text in, text out. Its version header is 1.0, whose method
+ * all other output is an artifact marked `x-arbiter.*`; text in, text out. Its version header is 1.0, whose method
  * names work too, and is checked before the body is read.
  */
 import type { Agent } from '../agent.js';

@@ -12,7 +12,7 @@ import { type OperationCall, requestedTaskId } from '../operation.js';
 export const BODY_LIMITS = { standard: 16 * 1024 * 1024, small: 1024 * 1024 } as const;
 export type BodyClass = keyof typeof BODY_LIMITS;
 
-/** What one system's clients rely on: a declaration that the one dispatcher and the operations look at. */
+/** What one system's clients rely on, as a declaration that the dispatcher and the operations read. */
 export interface Profile {
   readonly name: string;
   /** The JSON-RPC paths it is served at, with `:agent` in place of the agent. Profiles may share a path. */
@@ -47,7 +47,7 @@ export interface Profile {
   readonly card?: ProfileCard;
 }
 
-/** A card as one system's clients look for it. */
+/** The path and form of a card for one system's clients. */
 export interface ProfileCard {
   path: string;
   /**
@@ -67,7 +67,7 @@ export interface ProfileDeclaration extends Partial<
   codecs: readonly Codec[];
   /** Accepted values of `A2A-Version`, as `major.minor`. */
   versions: readonly string[];
-  /** The spellings of a version that are taken; patch numbers do not matter unless this says so. */
+  /** The spellings of a version that are taken; patch numbers matter only if this is set. */
   spellings?: readonly string[];
   rules?: Partial<OperationRules>;
 }
@@ -296,7 +296,7 @@ export function refuseKind(rule: KindRule, kind: string, path: string): Protocol
 /** An agent that declares no input modes takes everything. */
 function assertInputModes(message: Message, { definition }: Agent): void {
   if (definition.inputModes.length === 0) return;
-  // A skill may take more than the agent does as a whole, and no message says which skill it is for.
+  // A skill may take more than the agent does as a whole, and no message names its skill.
   const modes = [...definition.inputModes, ...definition.skills.flatMap(({ inputModes }) => inputModes)];
   message.parts.forEach((part, index) => {
     if (takes(modes, part) || answersApproval(message, part)) return;

@@ -96,7 +96,7 @@ function asText({ content, filename, mediaType }: Part): Part {
 
 /**
  * The card of the agent at the root of a host: the flat shape, in which clients of Society and of 0.2 and 0.3
- * find what they look for, and the root as its only address.
+ * find their members, and the root as its only address.
  */
 function encodeRootCard(agent: Agent, origin: string, push?: PushPolicy): Record<string, unknown> {
   const url = `${origin.replace(/\/+$/, '')}/`;

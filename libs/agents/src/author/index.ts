@@ -1,5 +1,5 @@
 // The package `@baton/agent`, for authors of agents in code. It imports nothing of Baton by its aliases, because an
-// agent's folder does not know them.
+// agent's folder does not have them.
 export { type AgentAnswer, type AgentTurn, defineAgent } from './define-agent.js';
 export { defineTool } from './define-tool.js';
 export { stepsOf } from './steps-of.js';

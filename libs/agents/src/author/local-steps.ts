@@ -49,7 +49,7 @@ export interface StepAnswers {
   history?: readonly HistoryMessage[];
 }
 
-/** The process of the test lives on: the step only sees a try without an end. */
+/** The process of the test continues. For the step, the try has no end. */
 class ProcessDied extends Error {
   override readonly name = 'ProcessDied';
 }

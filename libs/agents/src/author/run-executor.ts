@@ -42,7 +42,7 @@ export interface RunOptions extends StepAnswers {
   journal?: StepJournal;
   /**
    * Name of a step: the task is canceled when the step begins. When the executor has stopped, what can be undone is undone, as another task
-   * does it in Baton: `undone` of the result says what. Default: it is not canceled
+   * does it in Baton: `undone` of the result lists the steps. Default: it is not canceled
    */
   cancelAt?: string;
   /** How many executions to run, of an agent that calls `continueAs`. Default: until it ends, and no more than 1,000 */
@@ -76,7 +76,7 @@ export interface ExecutorRun {
 export interface UndoneSteps {
   /** Names of the steps that it has undone or tried to, in that order. */
   steps: string[];
-  /** Names of the steps that were under way at the cancel, and of which `verify` has not said what became of them. */
+  /** Names of the steps that were under way at the cancel, and whose outcome `verify` has not found out. */
   unknown: string[];
   /** It fails with this error, because a compensation has failed. Unset: it is completed */
   error?: unknown;

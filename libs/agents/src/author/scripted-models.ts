@@ -16,7 +16,7 @@ export type ScriptedAnswer =
       finishReason?: string;
     };
 
-/** A call of a model, as a test sees it. */
+/** A model call, for a test. */
 export interface ScriptedCall {
   /** Name of its step. */
   step: string;

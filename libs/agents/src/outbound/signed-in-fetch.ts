@@ -8,7 +8,7 @@ type Send = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
  * The requests to a server at which an agent must be signed in. Each has an access token. If the server refuses it, the token is refreshed
- * once, and the request sent again: the server has not carried it out. If it wants more scopes than the token has, its caller is asked to
+ * once, and the request sent again: the server has not carried it out. If it requires more scopes than the token has, its caller is asked to
  * sign in with them.
  */
 export class SignedInFetch {
@@ -59,7 +59,7 @@ export class SignedInFetch {
   }
 
   /**
-   * The server may want more scopes (RFC 6750, section 3.1). It has not carried out the request then.
+   * The server may require more scopes (RFC 6750, section 3.1). It has not carried out the request then.
    * @param again sends the request with another token
    */
   private async widened(

@@ -1,6 +1,6 @@
 import type { RestSpan, TraceRow } from './trace-rows.js';
 
-/** The kinds of spans, those that most people look for first. */
+/** The kinds of spans, the most used first. */
 export const SPAN_KINDS = [
   'model',
   'tool',

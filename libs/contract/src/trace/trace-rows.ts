@@ -38,7 +38,7 @@ export interface TraceTree {
  * The tree of a task's trace. The command line and the console show it, so both show the same. A span whose parent is not among the
  * spans is at the top. Pure.
  * @param taskId the task of the trace
- * @param children traces of tasks below it that are opened, by their ids: they replace what the trace itself knows below a child
+ * @param children traces of tasks below it that are opened, by their ids: they replace the spans that the trace itself has below a child
  */
 export function traceRows(
   taskId: string,

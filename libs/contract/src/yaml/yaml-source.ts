@@ -1,6 +1,6 @@
 import { isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
 
-/** A YAML or JSON text that knows the line of each of its fields. */
+/** A YAML or JSON text with the line of each of its fields. */
 export class YamlSource {
   private readonly lines = new LineCounter();
   private readonly document;

@@ -1,6 +1,6 @@
 import type { Principal } from '@baton/a2a';
 
-/** Every action that the audit log knows, and what it means, for docs/operating/audit.md. */
+/** Every action of the audit log, and what it means, for docs/operating/audit.md. */
 export const AUDIT_ACTIONS = {
   'tenant.create': 'A tenant was created.',
   'tenant.update': 'Settings of a tenant were changed.',

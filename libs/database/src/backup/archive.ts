@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { z } from 'zod';
 import { BackupError } from './backup-error.js';
-import { count, digestSchema, type Digest } from './row-digest.js';
+import { countSchema, digestSchema, type Digest } from './row-digest.js';
 
 /** Version of the file's layout. A reader refuses a higher number. */
 export const FORMAT_VERSION = 1;
@@ -20,7 +20,7 @@ const manifestSchema = z.object({
   /** Migrations of the database, in the order in which they are applied. */
   migrations: z.array(z.string().regex(/^\w+$/)),
   /** A table comes after those that its foreign keys name. `rows` were counted in the snapshot of the backup. */
-  tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()), rows: count })),
+  tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()), rows: countSchema })),
   sequences: z.array(z.object({ name: z.string(), lastValue: z.string(), isCalled: z.boolean() })),
   /** Tables without their rows. */
   leftOut: z.array(z.object({ name: z.string(), reason: z.string() })),

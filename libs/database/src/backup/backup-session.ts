@@ -5,7 +5,7 @@ import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { assertSession, NO_TRANSACTION_TIMEOUT } from '../connection/session-check.js';
 import { BackupError } from './backup-error.js';
 
-/** A table of the database, and what decides whether a role sees all of it. */
+/** A table of the database, and the properties that decide whether a role can read all of its rows. */
 export interface Table {
   name: string;
   /** Columns that hold data; not the generated ones. */

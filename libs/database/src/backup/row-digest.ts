@@ -1,8 +1,8 @@
 import { createHash, hash, type Hash } from 'node:crypto';
 import { z } from 'zod';
 
-export const count = z.number().int().nonnegative();
-export const digestSchema = z.object({ rows: count, bytes: count, checksum: z.string() });
+export const countSchema = z.number().int().nonnegative();
+export const digestSchema = z.object({ rows: countSchema, bytes: countSchema, checksum: z.string() });
 
 /** The digest of a table's rows, whatever their order. */
 export type Digest = z.output<typeof digestSchema>;

@@ -54,7 +54,7 @@ export interface CatalogEntry extends Agent {
 export interface AgentSummary
   extends Omit<Agent, 'definition'>, Pick<AgentDefinition, 'name' | 'description' | 'runtime'> {}
 
-/** An agent of the tenant's own catalog, as far as it says whether it takes messages. */
+/** An agent of the tenant's own catalog: the members that decide whether it takes messages. */
 export interface OwnAgent extends MaybeEnabled, Pick<Agent, 'slug'> {}
 
 /** The facts about a version of an agent. */

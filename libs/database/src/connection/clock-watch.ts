@@ -51,7 +51,7 @@ export class ClockWatch implements OnApplicationShutdown {
 
   /** Compares them from now on, until the process stops. */
   watch(): void {
-    this.metrics.onScrape(async () => this.metrics.of(OFFSET).set({}, clock.offsetMs / 1000));
+    this.metrics.onScrape(async () => this.metrics.get(OFFSET).set({}, clock.offsetMs / 1000));
     void this.compare();
   }
 

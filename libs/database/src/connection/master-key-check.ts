@@ -47,7 +47,7 @@ export const sessionOf = (client: ClientBase): SystemSession => ({
  *
  * The id of a key proves the key: only the same 32 bytes give it.
  * @param systemKey DATABASE_SYSTEM_KEY
- * @returns false if it cannot be said now: the migrations do not know keys yet, or this is a standby
+ * @returns false if this cannot be checked now: a migration of the keys is pending, or this is a standby
  */
 export async function assertMasterKey(
   client: ClientBase,

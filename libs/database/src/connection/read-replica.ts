@@ -44,8 +44,8 @@ export interface ReplicaOptions {
 
 /**
  * Reads of one tenant from a streaming standby. Every answer has what was committed `maxLagMs` ago or earlier: the standby
- * must have replayed what the primary's WAL had then, and says so in the transaction of the read. No clock of
- * another machine counts, and an idle primary makes no standby look old. If the standby is behind, away, or fails, the
+ * must have replayed what the primary's WAL had then, and proves it in the transaction of the read. No clock of
+ * another machine counts, and an idle primary makes no standby appear old. If the standby is behind, away, or fails, the
  * primary answers.
  */
 export class ReadReplica implements Pick<Reads, 'tenantQueries'> {

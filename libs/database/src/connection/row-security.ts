@@ -51,7 +51,7 @@ export const beginIn = (scope: string, systemKey: string | undefined, mode = '')
 
 /**
  * The plan cache mode of prepared statements. `for the values`: custom plans. Postgres plans a statement at least five times on each
- * connection, and then as long as custom plans look cheaper. `generic`: it plans once. Planning a statement that writes a group
+ * connection, and then as long as custom plans are estimated cheaper. `generic`: it plans once. Planning a statement that writes a group
  * takes longer than its execution.
  */
 export type Plans = 'generic' | 'for the values';

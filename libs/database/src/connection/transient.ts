@@ -170,7 +170,7 @@ const failedTenants = new WeakMap<Error, string>();
 export const noteFailedTenant = (error: Error, tenantId: string): void =>
   void failedTenants.set(error, tenantId);
 
-/** The tenant whose statement has failed a transaction of several tenants, if Postgres has said so. */
+/** The tenant whose statement has failed a transaction of several tenants, if the error of Postgres names it. */
 export const failedTenantOf = (error: unknown): string | undefined =>
   isError(error) ? failedTenants.get(error) : undefined;
 

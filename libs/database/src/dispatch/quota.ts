@@ -12,7 +12,7 @@ interface QuotaSql {
 }
 
 /**
- * `quota`, one row that says where a new run of a tenant goes: `dispatched` to the queue, or else it waits; or it is `refused`;
+ * `quota`, one row with the route of a new run of a tenant: `dispatched` to the queue, or else it waits; or it is `refused`;
  * and whether few of the tenant's runs are in flight (`may_use_reserved`). It waits behind the waiting runs of its tenant, and
  * while `max_in_flight` of the tenant's runs are in flight.
  */

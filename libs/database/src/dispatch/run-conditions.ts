@@ -1,4 +1,4 @@
-// SQL about one row of `runs` that several operations use. The alias of the row is `r` where a function says so.
+// SQL about one row of `runs` that several operations use. The alias of the row is `r` unless a function has a parameter for it.
 
 /** A run in flight. The condition must contain the predicate of the index word by word. */
 export const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
@@ -31,7 +31,7 @@ export const isRunOf = (r: string, tenant: string, task: string): string =>
 
 /**
  * SQL of the condition that the run `r`, found by its key, has one of these states. It is a CASE, so that Postgres does not read all
- * active runs of the tenant: their index has few entries, and looks cheap.
+ * active runs of the tenant: their index has few entries, and its estimate is low.
  */
 export const hasState = (...states: ('queued' | 'running' | 'suspended')[]): string =>
   `CASE WHEN r.state IN (${states.map((state) => `'${state}'`).join(', ')}) THEN true ELSE false END`;

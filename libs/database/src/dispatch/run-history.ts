@@ -33,7 +33,7 @@ const withEntries = (...entries: string[]): string => `
     (CASE WHEN jsonb_array_length(r.history) >= ${MAX_ENTRIES} THEN r.history${' - 1'.repeat(entries.length)} ELSE coalesce(r.history, '[]') END
       || jsonb_build_array(${entries.join(', ')}))`;
 
-/** SQL: an entry. Unless it says when, of this moment. `clock_timestamp()`: a transaction may have begun long ago. */
+/** SQL: an entry. Without a time, it is of this moment. `clock_timestamp()`: a transaction may have begun long ago. */
 const entryOf = (members: string, at = 'clock_timestamp()'): string =>
   `jsonb_build_object('at', ${at}, ${members})`;
 

@@ -88,7 +88,7 @@ export interface StoredLoadFailure {
   file: string;
   line: number | null;
   reason: string;
-  /** Slugs or ids of the tenants that may know of it; null = all, empty = operators alone. */
+  /** Slugs or ids of the tenants that may read it; null = all, empty = operators alone. */
   tenants: string[] | null;
 }
 
@@ -229,7 +229,7 @@ export class WorkerStore {
   }
 
   /**
-   * What a tenant may know of the agents in code that live workers could not load, each once.
+   * The agents in code that live workers could not load and the tenant may read, each once.
    * @param liveMs how old the last heartbeat of a live worker may be, in ms
    */
   async loadFailures(tenantId: string, liveMs: number): Promise<StoredLoadFailure[]> {

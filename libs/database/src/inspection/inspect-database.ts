@@ -39,7 +39,7 @@ export interface DatabaseFacts {
   migrations: {
     /** This build needs them, and the database does not have them. */
     pending: string[];
-    /** The database has them, and this build does not know them. */
+    /** The database has them, and this build does not. */
     unknown: string[];
     /** Begun and not finished. */
     unfinished: string[];
@@ -90,7 +90,7 @@ const WITHOUT_RETENTION = `SELECT count(*)::int AS count FROM tenants
 WHERE predates_retention AND deleting_at IS NULL AND limits::jsonb->'retentionDays' IS NULL`;
 
 /**
- * Asks a database what an operator must know to mend it. Changes nothing. Rejects if it does not answer.
+ * Reads from a database what an operator needs to repair it. Changes nothing. Rejects if it does not answer.
  * @param systemKey DATABASE_SYSTEM_KEY
  */
 export async function inspectDatabase(url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
@@ -246,7 +246,7 @@ async function dataDirectoryOf(client: Client): Promise<string | undefined> {
   return folder ?? undefined;
 }
 
-/** What only the scope of all tenants sees. Without it, `rowSecurity` and `refusedTables` say why. */
+/** The data that only the scope of all tenants can read. Absent: `rowSecurity` and `refusedTables` have the reason. */
 async function acrossTenants(
   client: Client,
   url: string,

@@ -10,7 +10,7 @@ export interface InstallationState {
   backupAgeSeconds: number | undefined;
   /** Schedules that Baton has paused, because it cannot compute their next time. */
   pausedSchedules: number;
-  /** For how long the most overdue run that sleeps, or task that asks, should have gone on, in seconds; 0: none is overdue. */
+  /** For how long the most overdue run that sleeps, or task that asks, should have continued, in seconds; 0: none is overdue. */
   sleepOverdueSeconds: number;
   /** Runs of all tenants that wait for other code of their agent. */
   parkedRuns: number;

@@ -24,7 +24,7 @@ export const sizeOfEvent = (e: string): string => `coalesce(${e}.bytes, ${estima
 
 /**
  * SQL: whether an event `e` counts for the artifacts as of the event `head`. Statuses do not, and what was replaced
- * since does not. Only an event of an earlier release must be read to know.
+ * since does not. An event of an earlier release must be read to find out.
  */
 const isContent = (e: string, head: string): string => `(${e}.artifact IS NULL OR ${e}.artifact <> 0
   AND NOT EXISTS (SELECT FROM artifact_starts a

@@ -16,7 +16,7 @@ export interface LoggedStatus {
 const MAX_EVENTS = 20_000;
 
 /**
- * The state is found in the text of the event, because Postgres refuses to look into a JSON value with U+0000. A text of a caller cannot
+ * The state is found in the text of the event, because Postgres refuses to read members of a JSON value with U+0000. A text of a caller cannot
  * be mistaken for it: its quotes are escaped. $1 tenant $2 task $3 limit
  */
 const READ_STATUSES: Statement = {

@@ -8,7 +8,7 @@ import { isUnused } from './is-unused.js';
 
 /**
  * Who may delete records of the audit log. `owner`: only the owner of the table, whose functions the processes call.
- * `announced`: any role that first says so in its transaction, as processes of release 0.2.0 do. `unknown`: the database does
+ * `announced`: any role that first announces it in its transaction, as processes of release 0.2.0 do. `unknown`: the database does
  * not have the migration.
  */
 export type AuditGuard = 'owner' | 'announced' | 'unknown';

@@ -11,7 +11,7 @@ export const pendingText = (pending: readonly string[]): string =>
   `run \`npm run migrate\`; ${pending.join(', ')} not applied`;
 
 /**
- * Resolves when the database has every migration that this build needs. The log says once that the process waits, for
+ * Resolves when the database has every migration that this build needs. One line of the log says that the process waits, for
  * which migrations, and what to do. Keeps the process alive for as long as it waits.
  * @param options.isAwayFine true: resolve at once while Postgres cannot be asked; false: wait for it, too
  * @param options.isLeaving whether the process shuts down: a Postgres that is away is then its own closed pool

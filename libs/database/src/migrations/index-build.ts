@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { escapeIdentifier } from 'pg';
 import type { IndexStep } from './migration-file.js';
 import {
-  describe,
-  hasGivenWay,
+  sessionText,
+  isLockConflict,
   type MigrationSession,
   type OtherSession,
   SESSION_COLUMNS,
@@ -53,7 +53,7 @@ export async function changeIndex(
       return 'done';
     } catch (error) {
       const mayRetry = performance.now() - begin < session.options.lockPatienceMs;
-      if (!mayRetry || !hasGivenWay(error)) throw error;
+      if (!mayRetry || !isLockConflict(error)) throw error;
       lines.say('gave way to another session; trying again');
     }
   }
@@ -74,9 +74,9 @@ async function watched(session: MigrationSession, text: string, lines: StepLines
 async function watchIndex(session: MigrationSession, lines: StepLines, signal: AbortSignal): Promise<void> {
   for (;;) {
     await delay(LOOK_EVERY_MS, undefined, { signal });
-    const { rows } = await session.watch.query<IndexProgress>(INDEX_PROGRESS, [session.pid]);
+    const { rows } = await session.observer.query<IndexProgress>(INDEX_PROGRESS, [session.pid]);
     const { phase, percent, ...waitsFor } = rows[0] ?? {};
-    if (waitsFor.pid) lines.say(`${phase}: waits for ${describe(waitsFor as OtherSession)}`);
+    if (waitsFor.pid) lines.say(`${phase}: waits for ${sessionText(waitsFor as OtherSession)}`);
     else if (phase) lines.say(`${phase}${typeof percent === 'number' ? ` ${percent}%` : ''}`);
   }
 }

@@ -244,7 +244,7 @@ const migrationList = (migrations: Migration[], baseDir: string): MigrationList 
   })),
 });
 
-/** Which migration has failed and why, with what Postgres says about the rows. A lost connection stays what it is. */
+/** The error with the name of the failed migration, the reason, and Postgres' detail about the rows. That of a lost connection stays as it is. */
 function explain({ name }: Migration, error: unknown): unknown {
   if (!(error instanceof Error) || plainError(error) !== error) return error;
   const { detail } = error as Partial<DatabaseError>;

@@ -8,7 +8,7 @@ export interface MigrationOptions {
   systemKey?: string | undefined;
   /** How long a statement waits for a lock while other sessions queue behind it. */
   lockTimeoutMs: number;
-  /** How long it is tried again before the migration fails. */
+  /** How long a statement is retried before the migration fails. */
   lockPatienceMs: number;
   /** Called with each line of progress. */
   report: (line: string) => void;
@@ -27,11 +27,11 @@ export interface Query {
   values?: unknown[];
 }
 
-/** A statement, perhaps made from how many rows the one before it has changed. */
+/** A statement, or a function that makes it from the number of rows that the statement before has changed. */
 type NextQuery = Query | ((changed: number) => Query);
 
 /** SQLSTATEs lock_not_available and deadlock_detected: the same statement may succeed later. */
-const GAVE_WAY = new Set(['55P03', '40P01']);
+const LOCK_CONFLICTS = new Set(['55P03', '40P01']);
 /** The pause doubles with each try up to here: locks are held for seconds, or until an operator acts. */
 const MAX_PAUSE_MS = 10_000;
 /** Columns of an {@link OtherSession}. */
@@ -44,7 +44,7 @@ const BLOCKERS = `SELECT ${SESSION_COLUMNS}
 export class MigrationSession {
   constructor(
     readonly client: Client,
-    readonly watch: Client,
+    readonly observer: Client,
     readonly options: MigrationOptions,
   ) {}
 
@@ -55,25 +55,25 @@ export class MigrationSession {
    */
   async transact(lines: StepLines, lockTimeoutMs: number, queries: NextQuery[]): Promise<number> {
     const begin = performance.now();
-    let who = 'another session';
+    let blocker = 'another session';
     for (let attempt = 1; ; attempt++) {
       const blockers = this.findBlockers(lockTimeoutMs / 2);
       try {
         return await this.attempt(lockTimeoutMs, queries);
       } catch (error) {
-        if (!hasGivenWay(error)) throw error;
-        // On a busy machine the question may come too late. Then it is most likely the session of the attempt before.
-        who = (await blockers.found) ?? who;
+        if (!isLockConflict(error)) throw error;
+        // On a busy machine the lock may be free before it is looked up. It was most likely the session of the attempt before.
+        blocker = (await blockers.found) ?? blocker;
         const waited = performance.now() - begin;
         const pause = Math.min(MAX_PAUSE_MS, lockTimeoutMs * 2 ** (attempt - 1));
         if (waited + pause > this.options.lockPatienceMs) {
           throw new Error(
-            `no lock in ${seconds(waited)}, ${attempt} attempts; held by ${who}. End it, or migrate when it has ended.`,
+            `no lock in ${secondsText(waited)}, ${attempt} attempts; held by ${blocker}. End it, or migrate when it has ended.`,
             { cause: error },
           );
         }
         lines.say(
-          `gave way after ${seconds(lockTimeoutMs)}, waits for ${who}; attempt ${attempt + 1} in ${seconds(pause)}`,
+          `gave way after ${secondsText(lockTimeoutMs)}, waits for ${blocker}; attempt ${attempt + 1} in ${secondsText(pause)}`,
         );
         await delay(pause);
       } finally {
@@ -105,7 +105,7 @@ export class MigrationSession {
     return rows[0] ?? 0;
   }
 
-  /** In one round trip where the protocol allows it, which is without values. @returns how many rows have changed */
+  /** In one round trip if there are no values: the protocol allows several statements only then. @returns how many rows have changed */
   private async execute(first: string, { text, values }: Query): Promise<number> {
     if (!values) {
       const results = (await this.client.query(`${first}; ${text}`)) as unknown as QueryResult[];
@@ -115,30 +115,31 @@ export class MigrationSession {
     return (await this.client.query(text, values)).rowCount ?? 0;
   }
 
-  /** Reads once, after a while, which session blocks ours. */
+  /** Reads once, after this time, which sessions block ours. */
   private findBlockers(afterMs: number): { found: Promise<string | undefined>; stop: () => void } {
     const end = new AbortController();
     const ask = async (): Promise<string | undefined> => {
       await delay(afterMs, undefined, { signal: end.signal });
-      const { rows } = await this.watch.query<OtherSession>(BLOCKERS, [this.pid]);
-      return rows.map(describe).join(', ') || undefined;
+      const { rows } = await this.observer.query<OtherSession>(BLOCKERS, [this.pid]);
+      return rows.map(sessionText).join(', ') || undefined;
     };
     return { found: ask().catch(() => undefined), stop: () => end.abort() };
   }
 
-  /** How {@link MigrationSession.client} is called in Postgres. */
+  /** The process id of {@link MigrationSession.client} in Postgres. */
   get pid(): number {
     return (this.client as Client & { processID: number }).processID;
   }
 }
 
-/** Whether a statement has failed only because another session held a lock. */
-export const hasGivenWay = (error: unknown): boolean => GAVE_WAY.has((error as { code?: string }).code ?? '');
+/** Whether a statement failed only because another session held a lock. */
+export const isLockConflict = (error: unknown): boolean =>
+  LOCK_CONFLICTS.has((error as { code?: string }).code ?? '');
 
 /** `pid 12 (psql, idle in transaction, for 34 s)`. */
-export const describe = ({ pid, name, state, seconds: age }: OtherSession): string =>
-  `pid ${pid} (${[name, state, age !== null && `for ${seconds(age * 1000)}`].filter(Boolean).join(', ')})`;
+export const sessionText = ({ pid, name, state, seconds: age }: OtherSession): string =>
+  `pid ${pid} (${[name, state, age !== null && `for ${secondsText(age * 1000)}`].filter(Boolean).join(', ')})`;
 
 /** A duration for people, in seconds: `0.25 s`, `34 s`. */
-export const seconds = (ms: number): string =>
+export const secondsText = (ms: number): string =>
   ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : `${Math.round(ms / 1000)} s`;

@@ -110,7 +110,7 @@ export interface ShiftedTimes {
   count: number;
   /** The time zone of sessions that set none. */
   zone: string;
-  /** Tokens whose end may be off by the offset of that zone: no record of the audit log says. */
+  /** Tokens whose end may be off by the offset of that zone: the audit log has no record of it. */
   unknownTokens: number;
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { escapeIdentifier } from 'pg';
 import { changeIndex } from './index-build.js';
 import type { BackfillStep, Migration, MigrationStep } from './migration-file.js';
-import { type MigrationSession, type Query, seconds } from './migration-session.js';
+import { type MigrationSession, type Query, secondsText } from './migration-session.js';
 import { StepLines } from './step-lines.js';
 
 /** Exists while a migration of several steps is under way: which of them are done, and how far a backfill is. */
@@ -57,7 +57,7 @@ export class StepRunner {
       }
       const begin = performance.now();
       const outcome = await this.runStep(step, lines, [name, index], before);
-      lines.say(`${outcome} in ${seconds(performance.now() - begin)}`);
+      lines.say(`${outcome} in ${secondsText(performance.now() - begin)}`);
     }
   }
 
@@ -91,7 +91,7 @@ export class StepRunner {
     id: StepId,
     before: StepProgress | undefined,
   ): Promise<string> {
-    const { rows: found } = await this.session.watch.query<{ rows: number }>(
+    const { rows: found } = await this.session.observer.query<{ rows: number }>(
       `SELECT reltuples::float8 AS rows FROM pg_class WHERE oid = to_regclass($1)`,
       [escapeIdentifier(step.table)],
     );

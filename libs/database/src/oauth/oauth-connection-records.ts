@@ -1,7 +1,7 @@
 import type { AuditTarget } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 
-/** Names a connection by what a run knows. */
+/** Names a connection by the data of a run. */
 export interface OAuthConnectionKey {
   tenantId: string;
   /** URL of the server in the settings of agents. */

@@ -101,7 +101,7 @@ const LOCK_CLAIMS: Statement = {
 const inMs = (milliseconds: string): string => `${NOW} + ${milliseconds} * interval '1 millisecond'`;
 /** Maximum number of turns whose trace a claim returns. */
 const MAX_TRACES = 20;
-/** The oldest due configs of a tenant among which a claim looks before it goes from host to host. */
+/** The oldest due configs of a tenant that a claim reads before it goes from host to host. */
 const OLDEST = 32;
 
 /** A lease is also a time before which its config is not due. Read once, the clock can be compared in an index. */

@@ -14,7 +14,7 @@ export const OF_WEBHOOK = 'tenant_id = $1 AND webhook_id = $2';
 export const IS_THERE = `state <> 'removed'`;
 
 /**
- * Takes the lease from the worker that delivers. It may have a request under way, begins no other, and what it says later does
+ * Takes the lease from the worker that delivers. It may have a request under way and begins no other. Its later reports do
  * not count. The lease has no owner from then on; it ends when the worker gives it back, or at its time.
  */
 export const REVOKE = `lease_count = CASE WHEN p.lease_owner IS NULL THEN p.lease_count ELSE p.lease_count + 1 END,
@@ -32,7 +32,7 @@ SELECT FROM push_configs WHERE ${which} AND lease_owner IS NULL AND lease_until 
 const PURGE_ONE = purge('push-purge', ONE_CONFIG);
 const PURGE_OF_WEBHOOK = purge('push-purge-webhook', OF_WEBHOOK);
 
-/** How often to look whether the requests under way have ended. */
+/** How often to check whether the requests under way have ended. */
 const PURGE_MS = 25;
 
 /**

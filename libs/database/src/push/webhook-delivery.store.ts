@@ -49,7 +49,7 @@ export interface WebhookDeliveryPage {
   task?: string | undefined;
 }
 
-/** Push configs of a tenant that `health` looks at: the newest. */
+/** Push configs of a tenant that `health` reads: the newest. */
 const MAX_LOOKED_AT = 1_000;
 /** Maximum number of tasks of one redelivery. */
 const MAX_REDELIVERED = 100;

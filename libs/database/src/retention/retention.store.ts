@@ -57,7 +57,7 @@ const TRY_LOCK: Statement = {
 };
 const KEEP_LOCK: Statement = { text: 'SELECT 1' };
 
-/** SQL that makes tombstones of the tasks that a query selects: tenant, id, and the days of retention that the tombstone says. */
+/** SQL that makes tombstones of the tasks that a query selects: tenant, id, and the days of retention for the tombstone. */
 const toTombstones = (expired: string): string => `
 WITH expired AS (${expired}), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id

@@ -55,7 +55,7 @@ const STATUS = {
 // How statements on many runs are written, this one and those of append.ts, read-eager-run.ts and agent-version.ts:
 // - Each item is judged on its own: one that is refused is not in the result.
 // - The tenant is in each item, and is no constant. Postgres would else read all rows of a tenant that has few by its statistics,
-//   and look for the items among them. The conditions with ANY (`keyOfTenant`) keep it from reading all rows of a table that was
+//   and search the items among them. The conditions with ANY (`keyOfTenant`) keep it from reading all rows of a table that was
 //   small when it made the plan.
 // - Postgres may evaluate a change again when a row has changed meanwhile. It has the rows of FROM then, but it cannot read a changing
 //   CTE again. So no expression has a subquery on one.
@@ -63,7 +63,7 @@ const STATUS = {
 //   So no two statements deadlock.
 
 /**
- * Compare-and-set, queued → running. Only the sweeper takes expired leases: it counts crashes and attempts, and it knows whether
+ * Compare-and-set, queued → running. Only the sweeper takes expired leases: it counts crashes and attempts, and it checks whether
  * Postgres was away.
  */
 export const CLAIM = statement(

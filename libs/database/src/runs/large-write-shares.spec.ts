@@ -21,7 +21,7 @@ const write = (): Promise<void> => new Promise((done) => setTimeout(done, WRITE_
 async function timeOf(
   count: number,
   tenantId = 'one',
-  next = () => writes.take(tenantId, write),
+  next = () => writes.runLargeWrite(tenantId, write),
 ): Promise<number> {
   const beganAt = performance.now();
   const all = (async () => {
@@ -68,7 +68,7 @@ it('lets a tenant write at once again soon after the others have stopped', async
 
 it('counts a write that waited for Postgres like one of a quarter of a second', async () => {
   writes.noteWrite('two');
-  const slow = writes.take('one', () => new Promise((done) => setTimeout(done, 8_000)));
+  const slow = writes.runLargeWrite('one', () => new Promise((done) => setTimeout(done, 8_000)));
   await jest.advanceTimersByTimeAsync(8_000);
   await slow;
   writes.noteWrite('two');
@@ -78,6 +78,6 @@ it('counts a write that waited for Postgres like one of a quarter of a second', 
 it('counts writes that fail', async () => {
   writes.noteWrite('two');
   const fail = () => write().then(() => Promise.reject(new Error('refused')));
-  const took = await timeOf(20, 'one', () => writes.take('one', fail).catch(() => undefined));
+  const took = await timeOf(20, 'one', () => writes.runLargeWrite('one', fail).catch(() => undefined));
   expect(took).toBeGreaterThan(2.5 * 20 * WRITE_MS);
 });

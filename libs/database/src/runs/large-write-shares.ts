@@ -19,13 +19,13 @@ export class LargeWriteShares {
   private readonly tenants = new RecentHolders(ACTIVE_MS);
   private readonly shares = new TimeShares({ share: LARGE_WRITES_SHARE, burstMs: BURST_MS });
 
-  /** Notes that the tenant writes something, large or small. Others are then held to their share. */
+  /** Notes a write of the tenant, large or small. While it is recent, other tenants are held to their share. */
   noteWrite(tenantId: string): void {
     this.tenants.noteUse(tenantId);
   }
 
   /** Executes a large write of the tenant. It waits first while other tenants write and the tenant is ahead of its share. */
-  async take<Result>(tenantId: string, write: () => Promise<Result>): Promise<Result> {
+  async runLargeWrite<Result>(tenantId: string, write: () => Promise<Result>): Promise<Result> {
     if (!this.tenants.hasOthers(tenantId)) return write();
     const waitMs = this.shares.waitMs(tenantId);
     if (waitMs > 0) await delay(waitMs);

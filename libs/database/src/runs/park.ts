@@ -38,8 +38,8 @@ const PARKED = {
 const CODES = `CASE WHEN jsonb_typeof(r.parked->'codes') = 'array' THEN r.parked->'codes' ELSE '[]' END`;
 
 /**
- * A parked run is suspended. It waits for its own task, which has a turn as long as the run is there. So a process that knows nothing of
- * parked runs leaves it alone.
+ * A parked run is suspended. It waits for its own task, which has a turn as long as the run is there. So a process of
+ * an earlier release, without parked runs, leaves it alone.
  */
 const PARK = statement(
   'run-park',

@@ -157,7 +157,9 @@ it('a tenant whose large writes must wait still writes small ones, and holds up 
   const [large, small, other] = [await start(tenantId), await start(tenantId), await start(randomUUID())];
   let isTurn = (): void => undefined;
   const turn = new Promise<void>((resolve) => (isTurn = resolve));
-  jest.spyOn(LargeWriteShares.prototype, 'take').mockImplementationOnce(async (_, write) => turn.then(write));
+  jest
+    .spyOn(LargeWriteShares.prototype, 'runLargeWrite')
+    .mockImplementationOnce(async (_, write) => turn.then(write));
   const late = runs.append(large, chunks(large, 'x'.repeat(10_000)));
   await Promise.all([small, other].map((run) => runs.append(run, chunks(run, 'hello'))));
   expect(await logOf(large)).toEqual([1, 2]);

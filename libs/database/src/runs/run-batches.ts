@@ -117,7 +117,7 @@ export class RunBatches {
   private async flush(writes: readonly BatchWrite[]): Promise<Outcome[]> {
     const [first] = writes;
     if (!first || !isHeavy(first)) return this.writeAll(writes);
-    return this.large.take(tenantOf(first), () => this.writeAll(writes));
+    return this.large.runLargeWrite(tenantOf(first), () => this.writeAll(writes));
   }
 
   private async writeAll(writes: readonly BatchWrite[]): Promise<Outcome[]> {
@@ -136,7 +136,7 @@ export class RunBatches {
       tenantId,
       batches: this.batchesOf(its),
     }));
-    // Several tenants wait even shorter: `tenantsQueries` sees to that.
+    // Several tenants wait even shorter (`tenantsQueries`).
     const first: [Statement, Values][] =
       writes.length > 1 && tenants.length === 1 ? [[WAIT_SHORTLY, []]] : [];
     const answers = await this.database.tenantsQueries(

@@ -8,8 +8,8 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 
-// A fork is a new task that continues the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which says
-// where the others come from. It is copied before the task is made, so no attempt can run without it.
+// A fork is a new task that continues the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which
+// names the origin of the others. It is copied before the task is made, so no attempt can run without it.
 
 /** SQL of a run, and of the message that it answers. $1 tenant @param run SQL of the run to read */
 const turnSql = (run: string): string => `

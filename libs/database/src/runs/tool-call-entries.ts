@@ -3,7 +3,7 @@ import type { Database, Statement } from '../connection/database.js';
 import { entriesOf } from './journal-rows.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 
-/** The newest calls of tools that an llm agent's journal has, without what they said: $1 tenant $2 task $3 how many. */
+/** The newest calls of tools that an llm agent's journal has, without their results: $1 tenant $2 task $3 how many. */
 const READ_TOOL_CALLS: Statement = {
   name: 'journal-tool-calls',
   text: `

@@ -161,7 +161,7 @@ export const REMOVE: Statement = {
 /** The lease of a schedule: no other worker claims it within $1 ms. */
 const TAKE = `version = s.version + 1, wake_at = now() + $1::int * interval '1 ms'`;
 
-/** Schedules of a suspended tenant wait. When it is resumed they are overdue, and `missed` says what becomes of that. */
+/** Schedules of a suspended tenant wait. When it is resumed they are overdue, and `missed` decides about these times. */
 const IS_ACTIVE =
   'NOT EXISTS (SELECT FROM tenants t WHERE t.id = s.tenant_id AND t.suspended_at IS NOT NULL)';
 
@@ -208,7 +208,7 @@ WHERE s.wake_at <= now() + interval '10 minutes' AND coalesce(s.pending_at, s.ne
 const AHEAD = `interval '5 s'`;
 
 /**
- * The queue says that it is $4, which may be a little ahead of our clock. $1 ms that it is the taker's $2 tenant
+ * $4 is the time of the queue, which may be a little ahead of our clock. $1 ms that it is the taker's $2 tenant
  * $3 id
  */
 export const TAKE_ONE: Statement = {

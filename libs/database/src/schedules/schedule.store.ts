@@ -72,7 +72,7 @@ export class ScheduleStore {
     return rows.map(scheduleOf);
   }
 
-  /** @param idOrName a name never looks like an id */
+  /** @param idOrName a name never has the form of an id */
   async find(tenantId: string, idOrName: string): Promise<Schedule | undefined> {
     if (!isUuid(idOrName)) return this.findNamed(tenantId, idOrName);
     const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.FIND, [

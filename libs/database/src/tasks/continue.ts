@@ -19,7 +19,7 @@ type ContinuedRow = ChangedRow & {
   dispatched: boolean;
   may_use_reserved: boolean;
   refused: boolean;
-  /** The task has gone on without an answer. Null: it has not. */
+  /** The answer came after the task continued without one. Null: the task did not. */
   is_late: boolean | null;
 };
 
@@ -50,10 +50,9 @@ const TURN = {
 const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
 
 /**
- * The agent is a condition that no index has: with it Postgres may take the index of conversations for the key.
- * The same rows whether or not the message has a key; with one, only if it names this turn.
- * @param known CTEs that say which turn the key names
- * @param from where the turn comes from, with its condition
+ * `IS TRUE` hides the agent from the planner: no index has it with the task, and Postgres would take the index of conversations.
+ * @param known CTEs with the turn that the message key names; empty without a key
+ * @param from the tables of the update, and its further condition: with a key, that the key names this turn
  */
 const nextTurn = (
   turn: Record<keyof typeof TURN, string>,
@@ -109,18 +108,18 @@ const CONTINUE_KEYED = statement(
 /**
  * One transaction: the message, a `submitted` event and a queued run, and the message's key if it has one.
  * Refused unless the task is interrupted, or if the key is known.
- * @throws TooManyWaitingError, StorageFullError if there is no slot for it; ApproverError if the token may not approve
- * any more; nothing was written then
+ * @throws TooManyWaitingError, StorageFullError if a limit is reached; ApproverError if the token may no longer approve.
+ * Nothing is written then.
  */
 export async function continueTask(database: Database, input: NextTurn): Promise<NextTurnResult> {
   const { tenantId, taskId, message, key, quota, details } = input;
   const { record, approvingToken, approvingIssuer, push } = input;
   if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
-  const said = JSON.stringify(Message.toJSON(message));
+  const messageJson = JSON.stringify(Message.toJSON(message));
   const request = details && JSON.stringify(detailsToJson(details));
-  const bytes = Buffer.byteLength(said) + Buffer.byteLength(request ?? '');
+  const bytes = Buffer.byteLength(messageJson) + Buffer.byteLength(request ?? '');
   const submitted = statusNow(TaskState.TASK_STATE_SUBMITTED);
-  const inputs = { turn: { input, submitted, message: said, request }, quota: input };
+  const inputs = { turn: { input, submitted, message: messageJson, request }, quota: input };
   const [row] = await acceptTurns<ContinuedRow>(database, {
     tenantId,
     ...(key

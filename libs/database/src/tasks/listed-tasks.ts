@@ -26,7 +26,7 @@ export function ofOwners(
 }
 
 /**
- * @param context what tells contexts apart: the index has only the key, so the id is compared in each row. A count does without:
+ * @param context what distinguishes contexts: the index has only the key, so the id is compared in each row. A count does without:
  * two ids of one key would have to be made on purpose.
  */
 export function matching(

@@ -27,7 +27,7 @@ export function reuseKey(gone: string): string {
 
 /**
  * CTEs `before` and `known`. `known` is the turn that a key names from now on. It is this one if the key is new, has
- * expired or names the task that is gone. If an earlier release knows the message (`before`), it is that turn. Concurrent
+ * expired or names the task that is gone. If an earlier release has stored the message (`before`), it is that turn. Concurrent
  * messages with the same key wait here for each other.
  * @param turn SQL of the turn of the message, and of what a turn which may be refused comes from
  */

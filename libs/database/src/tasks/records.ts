@@ -194,7 +194,7 @@ export interface NextTurn {
   push?: TurnPush | undefined;
 }
 
-/** `late`: the task has gone on without an answer. `repeated`: the key names an earlier turn, and nothing was written. */
+/** `late`: the task has continued without an answer. `repeated`: the key names an earlier turn, and nothing was written. */
 export type NextTurnResult =
   | { ok: true; sequence: number; dispatched: boolean; mayUseReserved: boolean }
   | { ok: false; reason: 'not-found' | 'terminal' | 'busy' | 'late' }
@@ -214,15 +214,15 @@ export interface ClaimedRun extends RunKey {
   artifactsAtStart: Task['artifacts'];
   /** Both they and those of the snapshot are all there are, and whole. */
   artifactsAreWhole: boolean;
-  /** What the task has stored already, what dead attempts have said included. */
+  /** Bytes that the task has stored, with the output of dead attempts. */
   logged: LoggedSize;
   /** The message this turn answers. */
   message: Message;
-  /** What its request said beside it. */
+  /** The other members of its request. */
   details: RequestDetails;
   /** Sequence of the event with which this turn was accepted. */
   startSequence: number;
-  /** Sequence of the last event before the present execution of the turn: what attempts have said after it is replaced. */
+  /** Sequence of the last event before the present execution of the turn: output of attempts after it is replaced. */
   baseSequence: number;
   extensions: string[];
   traceparent: string | null;
@@ -259,7 +259,7 @@ export interface NewEvent {
 /** Changes of the task besides the events of the batch. */
 export interface AppendBatch {
   /**
-   * Head of the log as the writer knows it; the batch is refused if the log has moved on. It makes a retry
+   * Head of the log that the writer expects; the batch is refused if there are later events. It makes a retry
    * after a lost connection safe: the batch cannot be written twice.
    */
   afterSequence: number;
@@ -428,7 +428,7 @@ export interface TaskFilter {
   memory?: ReadMemory | undefined;
 }
 
-/** Why a run has used up its attempts, as far as Postgres knows. */
+/** Why a run has used up its attempts, from the rows of Postgres. */
 export interface Crashes {
   /** At least 1. */
   crashCount: number;

@@ -14,7 +14,7 @@ import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';
 
 type Call = [Statement, Values];
 
-/** Tasks that one statement of a search looks at. */
+/** Tasks that one statement of a search reads. */
 const SEARCH_SLICE = 1_000;
 /** A search begins no further statement after this time. */
 const SEARCH_MS = 2_000;
@@ -36,7 +36,7 @@ const WORKING = TaskState.TASK_STATE_WORKING;
 
 /**
  * Tasks at work are in the index of their tenant only, all others in every index of lists (ADR 0026). Postgres uses these
- * indexes when a query says their condition word by word. OFFSET keeps it from reading all tasks of an agent for the few
+ * indexes when a query repeats their condition literally. OFFSET keeps it from reading all tasks of an agent for the few
  * that are at work.
  */
 const STATE_GROUPS: readonly StateGroup[] = [
@@ -232,7 +232,7 @@ export async function countStates(
 }
 
 /**
- * Tasks of a list with a text, newest status first: in a place of `SEARCH_PLACES`. It looks at no more than `maxSearched` tasks and
+ * Tasks of a list with a text, newest status first: in a place of `SEARCH_PLACES`. It reads no more than `maxSearched` tasks and
  * stops early if that takes long.
  * @param filter.pageSize maximum number of tasks
  * @returns the tasks without their contents, how many it has looked at, and where to continue; no `next` = these were all

@@ -40,7 +40,7 @@ const HISTORY_ROWS = 64;
 export const HISTORY_SHARE = 1 / 4;
 
 /** The parts of a task to read. */
-export interface Wanted {
+export interface ReadOptions {
   /** Messages of the history; unset = all. */
   historyLength?: number | undefined;
   budget: ReadBudget;
@@ -49,7 +49,7 @@ export interface Wanted {
 }
 
 /** A part of the artifact events of a log. */
-export interface WantedArtifacts {
+export interface ArtifactPageOptions {
   /** Unset = of all artifacts. */
   artifactId?: string | undefined;
   /** About how large a page is, in bytes of JSON; default 1 MiB. */
@@ -74,11 +74,11 @@ export class TaskReader {
   constructor(private readonly database: Database) {}
 
   /** The task of a row; undefined if it was deleted meanwhile. */
-  async read(tenantId: string, row: TaskRow, wanted: Wanted): Promise<StoredTask | undefined> {
+  async read(tenantId: string, row: TaskRow, wanted: ReadOptions): Promise<StoredTask | undefined> {
     const snapshot = { tenantId, taskId: row.id, head: row.last_sequence };
     const history = await this.history(snapshot, row, wanted);
     if (!row.tail)
-      return storedTask(row, row, { history: history.messages, artifacts: [] }, historyCut(history));
+      return storedTask(row, row, { history: history.messages, artifacts: [] }, historyTruncation(history));
     const { artifacts, progress } = await this.artifacts(snapshot, row, wanted);
     if (!progress) return undefined;
     const inOrder =
@@ -88,7 +88,7 @@ export class TaskReader {
       row,
       { history: history.messages, artifacts: inOrder },
       {
-        ...historyCut(history),
+        ...historyTruncation(history),
         ...(!progress.isWhole && { artifactsUpToEvent: progress.position }),
       },
     );
@@ -112,7 +112,7 @@ export class TaskReader {
   async artifactPage(
     snapshot: LogSnapshot,
     after: number,
-    wanted: WantedArtifacts = {},
+    wanted: ArtifactPageOptions = {},
   ): Promise<ArtifactPage> {
     const { artifactId, bytes = PAGE_BYTES, memory } = wanted;
     const ask = this.contentPages(snapshot, artifactId);
@@ -145,7 +145,7 @@ export class TaskReader {
   private async history(
     { tenantId, taskId }: LogSnapshot,
     { history, tail }: TaskRow,
-    { historyLength = Infinity, budget, rowOnly }: Wanted,
+    { historyLength = Infinity, budget, rowOnly }: ReadOptions,
   ): Promise<{ messages: Message[]; isWhole: boolean }> {
     const allowed = tail ? budget.part(HISTORY_SHARE) : budget;
     if (!allowed.take(history.bytes ?? 0)) return { messages: [], isWhole: false };
@@ -171,7 +171,7 @@ export class TaskReader {
   private async artifacts(
     snapshot: LogSnapshot,
     { artifacts: inline, artifacts_bytes: inlineBytes, artifacts_sequence: folded, tail }: TaskRow,
-    { budget, rowOnly }: Wanted,
+    { budget, rowOnly }: ReadOptions,
   ): Promise<{ artifacts: Artifact[]; progress: ReadProgress | undefined }> {
     const fold = new ArtifactFold(inline?.map((artifact) => Artifact.fromJSON(artifact)));
     // Artifacts that are too large for the row are read from the beginning of the log.
@@ -221,7 +221,7 @@ export class TaskReader {
   }
 }
 
-const historyCut = ({ messages, isWhole }: { messages: Message[]; isWhole: boolean }): Truncation =>
+const historyTruncation = ({ messages, isWhole }: { messages: Message[]; isWhole: boolean }): Truncation =>
   isWhole ? {} : { historyMessages: messages.length };
 
 /** The columns of a task's row that never change, and its size. */
@@ -252,7 +252,7 @@ const hitOf = (place: SearchPlace, text: string | null | undefined): SearchHit =
 export type TaskStatusRow = Pick<TaskRow, 'state' | 'status' | 'status_at' | 'outcome'>;
 
 /**
- * A task of its row and its content. The two parts of the row are parameters, so that no caller must copy a row to make one of them.
+ * A task from its row and its content. A caller that changes the status passes it beside the row, and need not copy the row.
  * @param leftOut of the content; what is left out of the row itself is added
  */
 export function storedTask(

@@ -96,7 +96,7 @@ UPDATE tasks SET reminds_at = CASE WHEN ${notice.is_done} THEN ${escalatesAt('st
 WHERE tenant_id = ${notice.tenant_id} AND id = ${notice.task_id} AND status_at = ${notice.since} AND reminder->>'kind' = ${notice.kind}`,
 );
 
-/** Tasks that wait for a person for longer than their agent wants. The end of the turn that asks sets when, in its own statement. */
+/** Tasks that wait for a person and are due for a reminder of their agent. The end of the turn that asks sets the times, in its own statement. */
 @Injectable()
 export class TaskReminderStore {
   constructor(private readonly database: Database) {}

@@ -6,7 +6,7 @@ export interface Tenant {
   slug: string;
   /** Slug of the agent that answers where no agent is named. */
   defaultAgent: string;
-  /** The model of its index agent as `provider/model`, or `none`; null = what the environment says. */
+  /** The model of its index agent as `provider/model`, or `none`; null = the value of the environment. */
   indexModel: string | null;
   /** URL of that model; null = its provider's usual address. */
   indexModelUrl: string | null;
@@ -80,7 +80,7 @@ export interface TrustedIssuer {
   audience: string;
   /** Claim and value by which its tokens select this tenant, if the issuer and the audience serve several tenants. */
   selector: { claim: string; value: string } | null;
-  /** Where its keys are; null = where its discovery document says. */
+  /** URL of its keys; null = that of its discovery document. */
   jwksUrl: string | null;
   /** Claim with the id of the user. */
   subjectClaim: string;

@@ -74,7 +74,7 @@ export class TenantRemovalStore {
   async deleteSlice(tenantId: string, table: string, limit: number): Promise<number> {
     const values = [tenantId, limit];
     if (table === 'audit_records') {
-      // Across tenants: the function looks for the record of the deletion in the log of the platform.
+      // Across tenants: the function reads the record of the deletion in the log of the platform.
       const [row] = await this.database.systemQuery<{ count: number }>(DELETE_AUDIT, values);
       return row?.count ?? 0;
     }

@@ -19,7 +19,7 @@ export interface StoredSecret {
 /** The end of a page of tokens: the next page begins after this one. */
 export type TokenPosition = Pick<ApiToken, 'createdAt' | 'id'>;
 
-/** Each side of the OR has an index. A row that says nothing of agents has NULL. $1 hashes */
+/** Each side of the OR has an index. A row without a list of agents has NULL. $1 hashes */
 const BY_HASHES: Statement = {
   name: 'tokens-by-hashes',
   text: `SELECT id::text, tenant_id::text AS "tenantId", name, hash, prefix,

@@ -31,7 +31,7 @@ const TIMED = {
 } satisfies Inputs<TimedTasks>;
 
 /**
- * Reads at most `TIMED_TASKS` tasks of each agent and state, from the index of lists: it serves a query that says its condition
+ * Reads at most `TIMED_TASKS` tasks of each agent and state, from the index of lists: it serves a query that repeats its condition
  * (`state > 2`).
  */
 export const AGENT_TIMES = statement(

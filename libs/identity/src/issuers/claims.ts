@@ -3,7 +3,7 @@ import type { TrustedIssuer } from '@baton/database';
 import type { JWTPayload } from 'jose';
 import { createHash } from 'node:crypto';
 
-/** Maximum characters of a claim that tells users apart. OpenID allows 255. */
+/** Maximum characters of a claim that identifies users. OpenID allows 255. */
 const MAX_SUBJECT = 1024;
 /** Claims that are lists of names, separated by spaces (RFC 8693 §4.2, Microsoft Entra). */
 const SPACED_CLAIMS: ReadonlySet<string> = new Set(['scope', 'scp']);

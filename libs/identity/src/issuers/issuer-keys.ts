@@ -113,7 +113,7 @@ const keySet = z.object({
 });
 
 /**
- * Reads the public keys of an issuer, at its `jwksUrl` or where its discovery document says (OpenID Connect Discovery 1.0
+ * Reads the public keys of an issuer, at its `jwksUrl` or that of its discovery document (OpenID Connect Discovery 1.0
  * §4). Rejects with IssuerError, or as `Outbound.fetch` does.
  */
 export async function readIssuerKeys(

@@ -77,7 +77,7 @@ export class AuthorizationServer {
     const metadata = await this.said(url, () => discoverAuthorizationServerMetadata(url, { fetchFn }));
     if (!metadata)
       throw new OAuthFailure('unusable', `${originOf(url)} has no metadata of an authorization server`);
-    // Otherwise one server could speak for another (RFC 8414, section 3.3).
+    // Otherwise one server could answer for another (RFC 8414, section 3.3).
     if (withoutSlash(metadata.issuer) !== withoutSlash(url)) {
       throw new OAuthFailure(
         'unusable',
@@ -343,7 +343,7 @@ export class AuthorizationServer {
     return this.outbound.fetchWithin(limits)(url, { ...init, redirect: 'manual' });
   };
 
-  /** For the SDK, which looks for a `Response` of this process. The whole answer is read within the bounds. */
+  /** For the SDK, which checks for a `Response` of this process. The whole answer is read within the bounds. */
   private readonly fetch = async (url: string | URL, init?: RequestInit): Promise<Response> => {
     assertSafe('address', String(url));
     const { body, headers, ...others } = init ?? {};

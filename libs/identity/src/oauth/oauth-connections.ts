@@ -40,13 +40,13 @@ const STORE_MS = 40_000;
 const MAX_SCOPES = 100;
 /** Sign-ins that are revoked at the same time. */
 const MAX_REVOCATIONS = 4;
-/** Between two looks at tokens that another process refreshes. */
+/** Between two reads of tokens that another process refreshes. */
 const PAUSE_MS = 100;
 
 /** The content of a connection. */
 export interface ConnectionContent {
   tokens: Pick<TokenSet, 'access' | 'refresh'>;
-  /** What the sign-in has asked for. Unset: it was not said, or a release up to 0.2 has stored it. */
+  /** The scopes that the sign-in has asked for. Unset: unknown, or stored by a release up to 0.2. */
   scopes?: string[] | undefined;
   terms: OAuthTerms;
   /** Without `client_secret` if a secret has it. */
@@ -253,7 +253,7 @@ export class OAuthConnections {
     throw error;
   }
 
-  /** The authorization server no longer knows a client that it has registered: the next sign-in registers another one. */
+  /** The authorization server has forgotten a registered client: the next sign-in registers another one. */
   private async forgetClient(tenantId: string, issuer: string, { client_id }: OAuthClientId): Promise<void> {
     const stored = await this.storedClient(tenantId, issuer);
     if (stored?.client.client_id === client_id) await this.signIns.forgetClient(tenantId, issuer);

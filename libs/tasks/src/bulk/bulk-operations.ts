@@ -15,7 +15,7 @@ import { Injectable } from '@nestjs/common';
 import { ACTION_RULES } from './bulk-actions.js';
 import { type MatchedTasks, MatchingTasks } from './matching-tasks.js';
 
-/** Tasks that a preview looks at: a person waits for it. */
+/** Tasks that a preview reads: a person waits for it. */
 const MAX_SEARCHED = 10_000;
 /** Tasks that it shows as examples. */
 const MAX_SHOWN = 20;
@@ -119,7 +119,7 @@ export class BulkOperations {
   }
 }
 
-/** Whether a caller sees an operation: its own, or all of its tenant if it knows of all agents. */
+/** Whether a caller sees an operation: its own, or all of its tenant if it may read all agents. */
 export const isSeenBy = ({ principal, scopes, agents }: Reacher, { caller }: BulkOperation): boolean =>
   caller.principal.key === principal.key || (scopes.includes('admin') && !agents);
 

@@ -45,7 +45,7 @@ export class MatchingTasks {
    * The next tasks that match.
    * @param cursor null = from the beginning
    * @param most.found it ends when it has found as many, or some more
-   * @param most.searched it looks at as many tasks, or some more
+   * @param most.searched about how many tasks it reads, or some more
    */
   async find(
     match: TaskMatch,

@@ -13,7 +13,7 @@ const SLUGS_CACHE_MS = 5_000;
 /** Tenants whose lists a process keeps. */
 const MAX_SLUG_LISTS = 100;
 
-/** Finds agents as a tenant sees them: built-ins, its own catalog, and what the operator installed. */
+/** Finds the agents of a tenant: built-ins, its own catalog, and what the operator installed. */
 @Injectable()
 export class AgentDirectory extends AgentList implements OnModuleInit, OnApplicationShutdown {
   private readonly cache: TenantCache<Agent>;

@@ -40,7 +40,7 @@ export const explainRefusal =
     return explainLimit(error);
   };
 
-/** The slug is in the URLs that callers know. */
+/** The slug is in the URLs of callers. */
 export const slugFixedError = (slug: string): ProtocolError =>
   ProtocolError.invalidParams(
     'slug',

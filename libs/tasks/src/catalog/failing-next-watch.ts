@@ -39,7 +39,7 @@ export class FailingNextWatch extends RepeatedWork {
         agent,
         ...ended,
       });
-      // If it is lost, other processes still know it within a second.
+      // If it is lost, other processes still read the change within a second.
       await this.messaging.publishControl({ type: 'catalog-changed', tenantId }).catch(() => undefined);
     }
   }

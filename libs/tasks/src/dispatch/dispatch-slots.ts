@@ -6,7 +6,7 @@ const BACKLOG = 0.5;
 const LEAST_BACKLOG = 4;
 /** An older read is out of date. */
 const STALE_MS = 1_000;
-/** How often to look for slots for eager starts. A start through the queue costs more than a look for some twenty. */
+/** How often to read free slots for eager starts. A start through the queue costs more than a read for some twenty. */
 const EAGER_MS = 20;
 
 /** Maximum runs in flight (on the queue or running) for `slots` concurrent runs. */

@@ -30,9 +30,9 @@ const MAX_REFILL = 500;
 const GAP_MS = 10;
 /** How often to read while no run is known to wait. */
 const CALM_MS = 100;
-/** How often to look for slots while none is free. */
+/** How often to read free slots while there is none. */
 const FULL_MS = 250;
-/** Runs that go on the queue together. */
+/** Runs that are put on the queue together. */
 const MAX_ENQUEUED = 100;
 /** The runs of all tenants. */
 const ALL = '';
@@ -125,7 +125,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     if (returned) await this.messaging.enqueueRuns([this.queued(returned)]);
   }
 
-  /** While no live worker is known to reserve slots, all runs are put on one queue: workers of earlier releases know no other. */
+  /** While no live worker is known to reserve slots, all runs are put on one queue: workers of earlier releases have no other. */
   private queued(run: RunJob): RunJob {
     return this.slots.areReserved ? run : { ...run, mayUseReserved: false };
   }
@@ -142,7 +142,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     return runs.map(() => undefined);
   }
 
-  /** A new run had to wait: look for a free slot after a while. */
+  /** A new run had to wait: reads the free slots after a pause. */
   private waited(): void {
     this.timer ??= setTimeout(
       () => {

@@ -11,7 +11,7 @@ export interface Claimant {
 
 /**
  * Shares free dispatch slots: each goes to the tenant that would then have the fewest for its weight. Over time this is weighted max-min
- * fairness. A tenant gets more for its weight than another one only if the other one wants no more. No slot stays free while a waiting run
+ * fairness. A tenant gets more for its weight than another one only if the other one has no more runs. No slot stays free while a waiting run
  * may use it.
  *
  * @param random from 0 to below 1; chooses the first among equal tenants, so that no process always prefers the same one

@@ -34,7 +34,7 @@ export interface EagerClaim {
  *
  * - It has no free slot, or shuts down: the worker puts the run on the queue.
  * - It has no subscription: the API puts the run on the queue.
- * - The API lost its connection to Redis and cannot know, or the API or the worker has died: the lease expires, and the sweeper
+ * - The API lost its connection to Redis, so the outcome is unknown, or the API or the worker has died: the lease expires, and the sweeper
  *   queues the run. This costs an attempt, so `mayStartEagerly` leaves out agents with few.
  */
 @Injectable()

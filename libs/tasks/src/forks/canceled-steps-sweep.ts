@@ -7,15 +7,15 @@ import { SweepLeader } from '../core/sweep-leader.js';
 import { TaskForks } from './task-forks.js';
 
 /** Tasks at a time. */
-const LIMIT = 20;
-/** A task of a worker that has died is taken again after this time, in ms. */
-const AGAIN_MS = 20_000;
+const BATCH = 20;
+/** A taken task that is not done is due again after this time, in ms: its worker has died, or the task was refused. */
+const RETAKE_MS = 20_000;
 /** Longest pause between two tries for a task whose agent is disabled, in ms. */
 const MAX_PAUSE_MS = 600_000;
 
 /**
  * Makes the tasks that undo the finished steps of canceled ones (docs/inside/adr/0080-undo-after-a-cancel.md). One worker does it for all
- * (`SweepLeader`). If it dies, another one takes the task again, and finds what the first one has made.
+ * (`SweepLeader`). If it dies, another worker takes the task again, and finds the task that the first one made.
  */
 @Injectable()
 export class CanceledStepsSweep extends RepeatedWork {
@@ -30,7 +30,7 @@ export class CanceledStepsSweep extends RepeatedWork {
   }
 
   async runOnce(): Promise<void> {
-    const canceled = await this.compensations.takeCanceled(LIMIT, AGAIN_MS);
+    const canceled = await this.compensations.takeCanceled(BATCH, RETAKE_MS);
     for (const task of canceled) await this.undo(task);
   }
 
@@ -41,7 +41,7 @@ export class CanceledStepsSweep extends RepeatedWork {
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.logger.warn('steps of a canceled task are not undone yet', { err: error, tenantId, taskId });
-      // Room for a task may come at any moment: `AGAIN_MS` is the pause. A disabled agent stays so until a person enables it.
+      // A slot may become free at any moment, so the task is due again after `RETAKE_MS`. A disabled agent waits for a person.
       if (error.kind !== 'limit-exceeded') await this.compensations.postpone(tenantId, taskId, MAX_PAUSE_MS);
       return;
     }

@@ -4,7 +4,7 @@ import { type EffectOutcome, type EffectRecord, JournalStore, TaskStore } from '
 import { Injectable } from '@nestjs/common';
 import { TaskListing, type TaskListFilter, type TaskListPosition } from './task-listing.js';
 
-/** Tasks that one call looks at. */
+/** Tasks that one call reads. */
 const MAX_SEARCHED = 500;
 /** Tasks of one statement. */
 const PAGE = 100;
@@ -25,7 +25,7 @@ export interface EffectPage {
   next?: TaskListPosition;
 }
 
-/** What tasks have done outside of Baton, as their journals know it. */
+/** The effects of tasks outside of Baton, from their journals. */
 @Injectable()
 export class EffectLedger {
   constructor(
@@ -42,7 +42,7 @@ export class EffectLedger {
   }
 
   /**
-   * Effects of the tasks that the caller sees, those with the newest status first. It looks at 500 tasks at most. All effects of a
+   * Effects of the tasks that the caller sees, those with the newest status first. It reads 500 tasks at most. All effects of a
    * task are on one page, so that it may have more than `limit`.
    */
   async list(

@@ -126,7 +126,7 @@ export class MessageRouter {
 
   /**
    * The caller has chosen the id. It may have used the id before. Then that task decides what the id means.
-   * @returns the earlier turn if another call was faster; look again
+   * @returns the earlier turn if another call was faster: route again
    */
   private async acceptUnderAlias(
     sent: RoutedMessage,

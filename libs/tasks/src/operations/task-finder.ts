@@ -43,7 +43,7 @@ export class TaskFinder {
 
   /**
    * The task, within what the caller reaches: tasks of its tenant that it sees, and of the agent it calls unless its
-   * profile looks at the whole tenant. Anything else is not found, as if it did not exist.
+   * profile has the whole tenant. Anything else is not found, as if it did not exist.
    * @throws ProtocolError `forbidden` for a call that acts on a task which it may only see
    */
   async find(
@@ -73,7 +73,7 @@ export class TaskFinder {
   }
 
   /**
-   * The error for a task that is not found. If it was the caller's and retention deleted it, the error says so.
+   * The error for a task that is not found. It differs for a task of the caller's that retention deleted.
    * @param id as the caller has it
    * @param taskId the server's
    */
@@ -109,7 +109,7 @@ export class TaskFinder {
     return { ...task, history: historyTail(history, historyLength) };
   }
 
-  /** The events of a watch, as they come. If the log is deleted while it is read, the error says so. */
+  /** The events of a watch, as they come. If the log is deleted while it is read, the error is that of a deleted task. */
   async *follow(
     call: CallContext,
     id: string,

@@ -30,7 +30,7 @@ export interface TaskListFilter {
 const MAX_SEARCHED = 10_000;
 /** Tasks of one state that are counted. */
 const MAX_COUNTED = 1_000;
-/** Pages of waiting tasks that one call looks at: the caller may not be allowed to answer any of them. */
+/** Pages of waiting tasks that one call reads: the caller may not be allowed to answer any of them. */
 const MAX_WAITING_PAGES = 5;
 
 /** A task that waits for an answer which the caller may give. */

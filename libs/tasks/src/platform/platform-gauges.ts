@@ -88,49 +88,49 @@ export class PlatformGauges implements OnModuleInit {
   onModuleInit(): void {
     this.metrics.onScrape(async () => {
       const { waiting, active } = await this.messaging.queueDepth();
-      this.metrics.of(QUEUE_DEPTH).set({ state: 'waiting' }, waiting);
-      this.metrics.of(QUEUE_DEPTH).set({ state: 'active' }, active);
+      this.metrics.get(QUEUE_DEPTH).set({ state: 'waiting' }, waiting);
+      this.metrics.get(QUEUE_DEPTH).set({ state: 'active' }, active);
     });
     const counting = new SingleFlight<ActiveRunCounts>();
     this.metrics.onScrape(async () => {
       const { states, tenants } = await counting.run(() => this.runs.countActive(MAX_TENANTS));
       for (const [state, { runs, oldestSeconds }] of Object.entries(states)) {
-        this.metrics.of(RUNS).set({ state }, runs);
-        if (state !== 'suspended') this.metrics.of(OLDEST_RUN).set({ state }, oldestSeconds);
+        this.metrics.get(RUNS).set({ state }, runs);
+        if (state !== 'suspended') this.metrics.get(OLDEST_RUN).set({ state }, oldestSeconds);
       }
-      this.metrics.of(TENANT_RUNS).reset();
-      for (const { runs, ...labels } of tenants) this.metrics.of(TENANT_RUNS).set(labels, runs);
+      this.metrics.get(TENANT_RUNS).reset();
+      for (const { runs, ...labels } of tenants) this.metrics.get(TENANT_RUNS).set(labels, runs);
     });
     const timing = new SingleFlight<number>();
     this.metrics.onScrape(async () => {
-      this.metrics.of(SCHEDULES_OVERDUE).set(await timing.run(() => this.schedules.overdueSeconds()));
+      this.metrics.get(SCHEDULES_OVERDUE).set(await timing.run(() => this.schedules.overdueSeconds()));
     });
     const measuring = new SingleFlight<InstallationState>();
     this.metrics.onScrape(async () => {
       const state = await measuring.run(() => this.installation.state());
       const { bytes, backupAgeSeconds, pausedSchedules, sleepOverdueSeconds, parkedRuns, endedNext } = state;
-      this.metrics.of(DATABASE_BYTES).set(bytes);
-      this.metrics.of(PAUSED_SCHEDULES).set(pausedSchedules);
-      this.metrics.of(SLEEP_OVERDUE).set(sleepOverdueSeconds);
-      this.metrics.of(PARKED).set(parkedRuns);
-      this.metrics.of(ENDED_NEXT).set(endedNext);
-      this.metrics.of(BACKUP_AGE).set(backupAgeSeconds ?? 0);
+      this.metrics.get(DATABASE_BYTES).set(bytes);
+      this.metrics.get(PAUSED_SCHEDULES).set(pausedSchedules);
+      this.metrics.get(SLEEP_OVERDUE).set(sleepOverdueSeconds);
+      this.metrics.get(PARKED).set(parkedRuns);
+      this.metrics.get(ENDED_NEXT).set(endedNext);
+      this.metrics.get(BACKUP_AGE).set(backupAgeSeconds ?? 0);
     });
     this.metrics.onScrape(async () => {
       const policy = await this.messaging.evictionPolicy();
-      this.metrics.of(REDIS_EVICTS).set(policy === undefined ? 0 : 1);
+      this.metrics.get(REDIS_EVICTS).set(policy === undefined ? 0 : 1);
     });
     const summing = new SingleFlight<StoredBytes[]>();
     this.metrics.onScrape(async () => {
       const tenants = await summing.run(() => this.usage.largest(MAX_TENANTS));
-      this.metrics.of(TENANT_BYTES).reset();
+      this.metrics.get(TENANT_BYTES).reset();
       for (const { tenant, storedBytes } of tenants)
-        this.metrics.of(TENANT_BYTES).set({ tenant }, storedBytes);
+        this.metrics.get(TENANT_BYTES).set({ tenant }, storedBytes);
     });
     this.metrics.onScrape(async () => {
       const { ready } = await this.readiness.report();
-      this.metrics.of(READY).set(ready ? 1 : 0);
+      this.metrics.get(READY).set(ready ? 1 : 0);
     });
-    this.metrics.of(INFO).set({ version: releaseOf() }, 1);
+    this.metrics.get(INFO).set({ version: releaseOf() }, 1);
   }
 }

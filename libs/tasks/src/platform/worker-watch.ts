@@ -28,8 +28,8 @@ export class WorkerWatch implements OnApplicationBootstrap {
   onApplicationBootstrap(): void {
     this.metrics.onScrape(async () => {
       const { liveWorkers, oldestWaitingSeconds } = await this.load();
-      this.metrics.of(LIVE_WORKERS).set(liveWorkers);
-      this.metrics.of(OLDEST_WAITING_RUN).set(oldestWaitingSeconds);
+      this.metrics.get(LIVE_WORKERS).set(liveWorkers);
+      this.metrics.get(OLDEST_WAITING_RUN).set(oldestWaitingSeconds);
     });
   }
 

@@ -137,7 +137,7 @@ export class PushSender {
   ): Promise<void> {
     const { tenantId, taskId, configId } = config;
     const log = this.logger.child({ tenantId, taskId, configId });
-    this.metrics.of(WAIT).observe({}, config.waitedSeconds);
+    this.metrics.get(WAIT).observe({}, config.waitedSeconds);
     const lease = { endsAt: claimedAt + this.leaseMs, stopping, signal };
     try {
       const hasEnded = await this.tellAll(config, lease, log).catch((error: unknown) => {
@@ -249,14 +249,14 @@ export class PushSender {
       if (answer instanceof Unanswered) return answer;
       const { status, retryAfter, exchange } = answer;
       if (status >= 200 && status < 300) {
-        this.metrics.of(DELIVERIES).inc({ outcome: 'delivered' });
+        this.metrics.get(DELIVERIES).inc({ outcome: 'delivered' });
         return answer;
       }
       const isRedirect = status >= 300 && status < 400;
       const reason = `it answered HTTP ${status}${isRedirect ? ', and redirects are not followed' : ''}`;
       return new Unanswered(reason, status, retryAfter, undefined, exchange);
     } finally {
-      this.metrics.of(REQUEST).observe({}, (performance.now() - started) / 1000);
+      this.metrics.get(REQUEST).observe({}, (performance.now() - started) / 1000);
     }
   }
 
@@ -376,7 +376,7 @@ export class PushSender {
     const failure = { status, error, ms, exchange, retryMs, giveUpHours, isGone: status === GONE };
     const state = await this.deliveries.fail(config, failure);
     if (!state) return false;
-    this.metrics.of(DELIVERIES).inc({ outcome: state === 'active' ? 'failed' : state });
+    this.metrics.get(DELIVERIES).inc({ outcome: state === 'active' ? 'failed' : state });
     if (state === 'active') log.info('push delivery failed', { status, error, failures, retryMs });
     else log.warn('push config has ended', { state, status, error, failures });
     return true;
@@ -388,7 +388,7 @@ export class PushSender {
     const { pushGiveUpHours: giveUpHours } = this.environment;
     const state = await this.deliveries.postpone(config, { error, waitMs, giveUpHours });
     if (state === 'dead') {
-      this.metrics.of(DELIVERIES).inc({ outcome: state });
+      this.metrics.get(DELIVERIES).inc({ outcome: state });
       log.warn('push config has ended', { state, error });
     }
     return state !== undefined;

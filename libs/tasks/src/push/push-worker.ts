@@ -22,7 +22,7 @@ const MAX_JOBS = 4;
 const MAX_SWEPT = 100;
 
 /**
- * Gives this worker's slots for push notifications to due configs. A job of the queue says that something is due, and the
+ * Gives this worker's slots for push notifications to due configs. A job of the queue is a wake-up: something is due, and the
  * sweep finds due configs without a job. Postgres decides which configs are next.
  */
 @Injectable()
@@ -57,8 +57,8 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
     const counting = new SingleFlight<Awaited<ReturnType<PushDeliveryStore['count']>>>();
     this.metrics.onScrape(async () => {
       const { dead, oldest } = await counting.run(() => this.store.count());
-      this.metrics.of(DEAD).set(dead);
-      this.metrics.of(OLDEST_DUE).set(oldest);
+      this.metrics.get(DEAD).set(dead);
+      this.metrics.get(OLDEST_DUE).set(oldest);
     });
   }
 

@@ -115,7 +115,7 @@ export class ReceiverCheck {
     if (this.environment.pushChallenge) await this.challenge(receiver);
   }
 
-  /** Asks the receiver to echo a random text, so that a caller cannot have events sent to a server that does not want them. */
+  /** Asks the receiver to echo a random text, so that a caller cannot have events sent to a server of others. */
   private async challenge({ tenantId, url, field, secrets, of, taskId }: NamedReceiver): Promise<void> {
     const challenge = randomBytes(24).toString('base64url');
     const body = JSON.stringify({ type: 'push.challenge', challenge, ...of });

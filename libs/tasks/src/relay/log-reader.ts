@@ -16,7 +16,7 @@ export interface LogPage {
   release?: () => void;
 }
 
-/** One read of a page, for all readers that want it. */
+/** One read of a page, for all readers of the page. */
 interface PageRead {
   key: LogKey;
   after: number;
@@ -36,7 +36,7 @@ interface Reader {
 const NOTHING: LogPage = { events: [], more: false };
 
 /**
- * Reads pages of logs for all watches of this process. After an outage thousands want to read at once. So only a few
+ * Reads pages of logs for all watches of this process. After an outage thousands read at once. So only a few
  * reads run at a time, and other work finds connections. Tenants take turns. Watches that wait for the same page share
  * one read, and its memory.
  *

@@ -64,7 +64,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     logger: Logger,
     private readonly metrics: Metrics,
   ) {
-    this.lag = metrics.of(EVENT_LAG);
+    this.lag = metrics.get(EVENT_LAG);
     this.ticks = new FailureLog('The comparison of watched logs', logger);
     this.log = new LogReader(
       tasks,
@@ -77,7 +77,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     this.stopListening = this.messaging.onSignalsMissed(() => void this.catchUp());
     this.timer = setInterval(() => void this.tick(), this.environment.relayTickMs);
     this.timer.unref();
-    this.metrics.onScrape(async () => this.metrics.of(TASK_WATCHES).set(this.size));
+    this.metrics.onScrape(async () => this.metrics.get(TASK_WATCHES).set(this.size));
   }
 
   onModuleDestroy(): void {
@@ -88,7 +88,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
 
   /**
    * Start to follow a task after `cursor`. Once this resolves, no later event is missed.
-   * @param head the newest sequence the caller knows of; events up to it are read from the log
+   * @param head the newest sequence that the caller has read; events up to it are read from the log
    * @param signal ends the watch and frees its subscription: it must abort when the reader's call is over
    */
   async watch(key: LogKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {

@@ -31,7 +31,7 @@ class LiveEvent extends LoggedEvent implements WatchedEvent {
   }
 
   /** The event of a publication. All its readers share one object. */
-  static of(published: PublishedEvent): LiveEvent {
+  static from(published: PublishedEvent): LiveEvent {
     let event = LiveEvent.known.get(published);
     if (!event) LiveEvent.known.set(published, (event = new LiveEvent(published)));
     return event;
@@ -196,7 +196,7 @@ export class TaskWatch {
         this.stale = true;
         break;
       }
-      taken.push(LiveEvent.of(event));
+      taken.push(LiveEvent.from(event));
       next += 1;
     }
     this.forgetPending();

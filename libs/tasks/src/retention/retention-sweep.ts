@@ -126,7 +126,7 @@ export class RetentionSweep extends RepeatedWork {
   /** @returns whether anything was deleted */
   private countDeleted(deleted: DeletedRows): boolean {
     const rows = Object.entries(deleted).filter(([, count]) => count > 0);
-    for (const [kind, count] of rows) this.metrics.of(RETENTION_DELETED).inc({ kind }, count);
+    for (const [kind, count] of rows) this.metrics.get(RETENTION_DELETED).inc({ kind }, count);
     return rows.length > 0;
   }
 }

@@ -25,8 +25,8 @@ const EVENT_APPEND = histogram('baton_event_append_seconds', 'Time from the outp
 
 /** The metrics of the writers of a process. */
 export const writerMetrics = (metrics: Metrics) => ({
-  appended: metrics.of(EVENTS_APPENDED),
-  append: metrics.of(EVENT_APPEND),
+  appended: metrics.get(EVENTS_APPENDED),
+  append: metrics.get(EVENT_APPEND),
 });
 
 /** Maximum time from the first event of a batch to its append, in ms. */

@@ -45,7 +45,7 @@ export class FairStarts {
     this.isOn = reservedSlotsPercent > 0;
     metrics.onScrape(async () => {
       const held = [...this.lines.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
-      metrics.of(HELD).set({}, held);
+      metrics.get(HELD).set({}, held);
     });
   }
 

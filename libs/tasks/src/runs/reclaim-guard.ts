@@ -4,7 +4,7 @@ const SLOW_LEASES = 10;
 /**
  * Decides whether an expired lease means a dead worker. While Postgres is away or too slow for heartbeats, no worker
  * can extend its leases. When Postgres is back, the workers first get the time of one lease. A process that was itself
- * cut off or stopped does not know whether Postgres was available. It waits as well.
+ * cut off or stopped cannot tell whether Postgres was available. It waits as well.
  *
  * Times are milliseconds of a monotonic clock.
  */

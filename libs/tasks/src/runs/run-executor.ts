@@ -124,15 +124,15 @@ export class RunExecutor {
     private readonly charges: AgentCharges,
     private readonly fairStarts: FairStarts,
   ) {
-    this.starts = metrics.of(RUN_START);
-    this.finished = metrics.of(RUNS_FINISHED);
-    this.claims = metrics.of(CLAIMS);
-    this.durations = metrics.of(RUN_SECONDS);
-    this.firstOutput = metrics.of(FIRST_OUTPUT);
+    this.starts = metrics.get(RUN_START);
+    this.finished = metrics.get(RUNS_FINISHED);
+    this.claims = metrics.get(CLAIMS);
+    this.durations = metrics.get(RUN_SECONDS);
+    this.firstOutput = metrics.get(FIRST_OUTPUT);
     metrics.onScrape(async () => {
       const { size } = this.active;
-      metrics.of(SLOTS).set({ state: 'taken' }, size);
-      metrics.of(SLOTS).set({ state: 'free' }, Math.max(0, this.environment.workerConcurrency - size));
+      metrics.get(SLOTS).set({ state: 'taken' }, size);
+      metrics.get(SLOTS).set({ state: 'free' }, Math.max(0, this.environment.workerConcurrency - size));
     });
     this.written = writerMetrics(metrics);
   }

@@ -146,7 +146,7 @@ export class Sweeper extends RepeatedWork {
   private async failPoisoned(expiredAt: string): Promise<void> {
     for (const run of await this.runs.failPoisoned(LIMIT, expiredAt, givenUpText)) {
       const { tenantId, taskId, runId, attempt, event } = run;
-      this.metrics.of(DEAD_LETTERS).inc();
+      this.metrics.get(DEAD_LETTERS).inc();
       this.logger.error('run failed: its worker died on every attempt', { tenantId, taskId, runId, attempt });
       const published = { sequence: event.sequence, attempt, json: serializePayload(event.payload) };
       await this.messaging.publishTask(tenantId, taskId, {
@@ -160,7 +160,7 @@ export class Sweeper extends RepeatedWork {
   /** Not awaited: a queue that is away must not keep the sweeper from asking Postgres. */
   private enqueue(runs: RunToEnqueue[], why: 'lease expired' | 'missing on the queue'): void {
     if (runs.length === 0) return;
-    this.metrics.of(REQUEUED).inc({ reason: why }, runs.length);
+    this.metrics.get(REQUEUED).inc({ reason: why }, runs.length);
     this.logger.info('runs enqueued again', { count: runs.length, why });
     this.messaging.enqueueRuns(runs).catch((error: unknown) => {
       this.logger.warn('queue is away; a later sweep enqueues the runs', { err: error, count: runs.length });

@@ -90,7 +90,7 @@ export class TurnOutput {
       case 'message':
         return [this.reply(output.value)];
       case 'task':
-        return this.takeOver(output.value);
+        return this.entriesOfTask(output.value);
     }
   }
 
@@ -194,19 +194,19 @@ export class TurnOutput {
   }
 
   /** A whole task as output: its artifacts, its metadata and its status, if they are new. */
-  private takeOver(task: Task): LogEntry[] {
+  private entriesOfTask(task: Task): LogEntry[] {
     assertDepth([], task.metadata);
     if (task.metadata) this.onMetadata(withoutTruncation(task.metadata));
     const artifacts = task.artifacts
-      .filter((artifact) => !this.seen.has(artifact.artifactId) && this.isNews(artifact))
+      .filter((artifact) => !this.seen.has(artifact.artifactId) && this.isChanged(artifact))
       .map((artifact) => this.artifact({ ...NO_UPDATE, ...this.updateOf(artifact), lastChunk: true }));
     const { status } = task;
-    const saysNothing = !status || (OPENING.has(status.state) && !status.message);
-    return saysNothing ? artifacts : [...artifacts, this.status(status, undefined)];
+    const hasNoStatus = !status || (OPENING.has(status.state) && !status.message);
+    return hasNoStatus ? artifacts : [...artifacts, this.status(status, undefined)];
   }
 
   /** Agents return the artifacts of earlier turns with their task. Only changed ones become events. */
-  private isNews(artifact: Artifact): boolean {
+  private isChanged(artifact: Artifact): boolean {
     const base = this.baseArtifacts.get(artifact.artifactId);
     return !base || !isDeepStrictEqual(Artifact.toJSON(base), Artifact.toJSON(artifact));
   }
@@ -237,7 +237,7 @@ function assertLength(field: 'artifactId' | 'name', value: string, max: number):
 /** Twice what callers and other servers may send, because Baton shows it inside of other data. */
 const MAX_DEPTH = 2 * MAX_JSON_DEPTH;
 
-/** Deeper JSON cannot be written as protobuf and overflows the stack of readers: the task could not be read, or a list with it. */
+/** Deeper JSON cannot be written as protobuf and overflows the stack of readers: neither the task nor a list with it could be read. */
 function assertDepth(parts: readonly Part[], ...metadata: (JsonObject | undefined)[]): void {
   const isTooDeep = (value: unknown): boolean => value !== undefined && isDeeper(value, MAX_DEPTH);
   const isDeepPart = (part: Part): boolean =>
@@ -248,7 +248,7 @@ function assertDepth(parts: readonly Part[], ...metadata: (JsonObject | undefine
 
 const NO_UPDATE = { taskId: '', contextId: '', metadata: undefined };
 
-/** States a task is in anyway while its agent runs. */
+/** States of a task while its agent runs. Without a message they add nothing to the log. */
 const OPENING: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_SUBMITTED,
   TaskState.TASK_STATE_WORKING,

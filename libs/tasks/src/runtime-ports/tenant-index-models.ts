@@ -13,7 +13,7 @@ export class TenantIndexModels extends IndexModels {
     super();
   }
 
-  override async of(tenantId: string): Promise<IndexModel | undefined> {
+  override async modelOf(tenantId: string): Promise<IndexModel | undefined> {
     const tenant = await this.tenants.byId(tenantId);
     const { indexModel, indexModelUrl } = this.environment;
     const own = tenant?.indexModel ?? null;

@@ -105,7 +105,7 @@ export class ScheduleAdvancer {
   }
 
   private count(outcome: FiringOutcome, passed: PassedTimes): void {
-    const firings = this.metrics.of(SCHEDULE_FIRINGS);
+    const firings = this.metrics.get(SCHEDULE_FIRINGS);
     if (outcome === 'started') firings.inc({ outcome });
     for (const [each, count] of Object.entries(passed)) if (count > 0) firings.inc({ outcome: each }, count);
   }

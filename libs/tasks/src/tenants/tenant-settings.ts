@@ -43,7 +43,7 @@ export type LimitsInForce = Record<LimitName, LimitInForce>;
 export interface TenantChange {
   /** Slug or id. */
   defaultAgent?: string;
-  /** `provider/model`, `none`, or `default` for what the environment says. */
+  /** `provider/model`, `none`, or `default` for that of the environment. */
   indexModel?: string;
   indexModelUrl?: string;
   /** Patterns of the only destinations that its agents may call; empty = all. */

@@ -70,7 +70,7 @@ export class TrustedIssuers {
   }
 
   /**
-   * Trust an issuer from now on. Its keys are read first, unless the document says otherwise: a wrong URL would only show
+   * Trust an issuer from now on. Its keys are read first, unless the request turns this off: a wrong URL would only show
    * when a user is refused.
    * @param document as `newIssuer` reads it
    * @throws ProtocolError `invalid-params`, `not-found`, `conflict` if a token could then select two tenants

@@ -40,7 +40,7 @@ export interface TraceSpan {
   state: SpanState;
   /** The attempt of the run that it belongs to. */
   attempt?: number;
-  /** Why it failed, as far as callers may know it. */
+  /** Why it failed, in the words that callers may read. */
   error?: string;
   /** For an attempt, unless an earlier release made it and another one followed. */
   workerId?: string;

@@ -214,7 +214,7 @@ const NEW_CONTEXTS = parse('c1d3f0a6-52b7-4c0e-9d1b-7b0f4a5e6c28');
 
 /**
  * The id of the context that begins with a task, when the caller has named none. It is derived from the id of the task. So a
- * worker knows without a query that there are no earlier tasks in it: no caller can have the id of a task before it is created.
+ * worker needs no query to find that there are no earlier tasks in it: no caller can have the id of a task before it is created.
  */
 export const newContextOf = (taskId: string): string => derivedId(taskId, NEW_CONTEXTS);
 

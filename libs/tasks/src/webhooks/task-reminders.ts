@@ -9,7 +9,7 @@ import { reminderBody } from '../push/webhook-payload.js';
 import { type WebhookNotice, WebhookNotices } from './webhook-notices.js';
 
 /**
- * Reminds of tasks that wait for a person, and escalates them: `reminders` of the agent says after which time. The webhooks of the tenant
+ * Reminds of tasks that wait for a person, and escalates them: `reminders` of the agent has the times. The webhooks of the tenant
  * get the event of the question again, with a mark, and then an event `task.escalation`. One worker does it for all (`SweepLeader`). A
  * receiver that does not answer is tried again later, with the same `webhook-id`.
  */

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 const COMPLETED = 3;
 const part = (value) => ({ content: { $case: 'text', value }, filename: '', mediaType: '' });
 
-/** `metadata.flood` of the message says how many chunks, and how many bytes each. */
+/** `metadata.flood` of the message has the number of chunks and the bytes of each. */
 export default class Flood {
   #stopped = false;
 

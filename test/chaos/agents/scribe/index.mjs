@@ -11,7 +11,7 @@ const part = (value) => ({ content: { $case: 'text', value }, filename: '', medi
 /**
  * One line a chunk: "<execution> <worker's pid> <turn>.<line> <what the user said>". Whoever reads the log sees
  * which execution wrote which line, so two that write at once show. Every turn but the last ends with a
- * question. `metadata.scribe` of each message says how many turns there are, lines a turn, and ms between them. With an
+ * question. `metadata.scribe` of each message has the number of turns, lines a turn, and ms between them. With an
  * even number of lines each of them is a durable step, and the execution begins with `dddd`. With a multiple of four the turn
  * is suspended in its middle.
  */
@@ -31,7 +31,7 @@ export default class Scribe {
       await (isDurable ? context.step('line', wait) : wait());
       if (lines % 4 === 0 && line === lines / 2) await context.sleep('middle', 1_200);
       const artifact = { artifactId, name: artifactId, parts: [part(`${me} ${turn}.${line} ${said}`)] };
-      // Never says where it begins: that a new attempt replaces what the dead one had said is Baton's to see to.
+      // It never marks its beginning: Baton must replace the output of a dead attempt by that of the new one.
       const more = { append: true, lastChunk: line === lines };
       bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, ...more }));
     }

@@ -30,8 +30,8 @@ const arbiterWords = {
 };
 
 /**
- * The routes of a controller of `/v1/tasks` under the name that Arbiter's clients know: `/v1/requests`, with `request_id` for `task_id` and
- * `requests` for `tasks` (wire contract A-39, A-44). Nothing else knows of this name.
+ * The routes of a controller of `/v1/tasks` under the name that Arbiter's clients use: `/v1/requests`, with `request_id` for `task_id` and
+ * `requests` for `tasks` (wire contract A-39, A-44). Nothing else uses this name.
  */
 export function arbiterRequests(tasks: Type<object>): Type<object> {
   @Alias(

@@ -8,7 +8,7 @@ import { CallRunner } from '../../core/call-runner.js';
 import { ReadMemoryPool } from '../../http/read-memory-pool.js';
 import { type Exchange, logContextOf } from '../../http/requests.js';
 
-/** Clients of this profile choose ids for their tasks. Their ids name a task here too. */
+/** Clients of this profile choose ids for their tasks. `/v1/tasks` accepts these ids, too. */
 const PROFILE = 'arbiter';
 
 /** Finds the task that a path of `/v1/tasks` names, and makes the context of an operation on it. */

@@ -35,7 +35,7 @@ const SINCE = new QueryPipe(
   },
 );
 
-/** What a task has said: its events, its artifacts, and the console of the agent's code. */
+/** The output of a task: its events, its artifacts, and the console of the agent's code. */
 @Controller('v1/tasks')
 export class TaskLogController {
   constructor(
@@ -131,7 +131,7 @@ export class TaskLogController {
   private streamLog(context: RequestContext, id: string, exchange: HttpExchange): Promise<void> {
     const call = { operation: 'subscribeToTask', request: { tenant: '', id } } as const;
     return this.runner.stream(call, context, exchange, {
-      output: () => SseOutput.of(exchange.reply),
+      output: () => SseOutput.hijack(exchange.reply),
       item: (item) => [{ sequence: item.sequence, data: sseRecord(encodeEvent(item), item) }],
       error: (error) => {
         const { kind, message } = this.failures.toProtocolError(error, exchange.request);

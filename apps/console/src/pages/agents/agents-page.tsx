@@ -19,7 +19,7 @@ const TITLES = ['Agent', 'Runtime', 'Origin', 'Version', 'State'];
 const USE_TITLES = ['Tasks a day', 'Failed', '95% within', 'Cost', 'Last task'];
 const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 
-/** The agents that the caller sees, and those that could not be loaded. */
+/** The agents of the caller, and those that could not be loaded. */
 export function AgentsPage() {
   const { can } = useCaller();
   const { data, error, refetch } = useQuery(agentsQuery);

@@ -8,7 +8,7 @@ import { Section } from '../../components/section';
 import { TaskComparison, useComparedTask } from '../../comparison/task-comparison';
 import { type Agent, tryVersion } from './agents-api';
 
-/** A task, and the version of the agent that it is for. Null: the page does not know it. */
+/** A task, and the version of the agent that it is for. Null: unknown. */
 interface TriedTask {
   id: string;
   version: number | null;

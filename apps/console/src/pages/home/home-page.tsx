@@ -28,7 +28,7 @@ const REFRESH_MS = 30_000;
 const PAGE = 100;
 const NUMBER = new Intl.NumberFormat();
 
-/** How the tasks of the last days went, and what needs a look. */
+/** The outcomes of the tasks of the last days, and what needs attention. */
 export function HomePage() {
   const { can } = useCaller();
   const days = useQuery({ ...usageQuery('day', DAYS), refetchInterval: REFRESH_MS });

@@ -12,7 +12,7 @@ import { answerData } from './answer-data';
 import { type AskingTask, decisionPart, sendAnswer } from './send-answer';
 import { ToolQuestion } from './tool-question';
 
-/** What a task waits for, on its page. @param question the parts of the message with which it asks */
+/** `Answer` in an alert. @param question the parts of the message with which the task asks */
 export function AnswerForm({ task, question }: { task: AskingTask; question: readonly Part[] }) {
   return (
     <Alert color="orange" variant="light" title="This task waits for you" component="section">
@@ -21,7 +21,7 @@ export function AnswerForm({ task, question }: { task: AskingTask; question: rea
   );
 }
 
-/** What a task waits for: the calls that a person must approve, or an answer in words or with a form. */
+/** The form for what a task waits for: approval of calls, or an answer in words or fields. */
 export function Answer({ task, question }: { task: AskingTask; question: readonly Part[] }) {
   const queryClient = useQueryClient();
   const { can } = useCaller();
@@ -30,8 +30,8 @@ export function Answer({ task, question }: { task: AskingTask; question: readonl
     mutationFn: (parts: readonly object[]) => sendAnswer(task, parts),
     onSuccess: () => {
       setReason('');
-      // The task asks again about the calls that the answer leaves out.
       noteAnswered(queryClient, task);
+      // It may wait again, for the calls that the answer left out.
       return queryClient.invalidateQueries({ queryKey: ['task', task.task_id] });
     },
   });

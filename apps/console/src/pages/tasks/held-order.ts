@@ -6,7 +6,7 @@ export interface HeldOrder<T> {
 }
 
 /**
- * Keeps rows where they are while the user looks at them: what is new above is counted, not shown, and what is new below is
+ * Keeps the rows of the list in place while the user reads it: what is new above is counted, not shown, and what is new below is
  * added. Each row has its newest content.
  * @param shown ids of the rows, in their order
  * @param entries the list as it is now, the newest first

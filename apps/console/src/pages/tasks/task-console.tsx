@@ -32,7 +32,7 @@ function Fault({ error, hasConsole }: { error: NonNullable<Task['error']>; hasCo
   );
 }
 
-/** Between two looks at the console of a task that has not ended. */
+/** Between two reads of the console of a task that has not ended. */
 const CONSOLE_POLL_MS = 3_000;
 
 /** The last error in the agent's code, and what the code has written to its console, for those who may change agents. */

@@ -38,7 +38,7 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
 /** Events that are kept: the newest. A longer log is read with `baton tasks logs`. */
 const MAX_EVENTS = 5_000;
-/** Events of one burst are shown together: 20 times a second looks continuous. */
+/** Events of one burst are shown together: 20 times a second appears continuous. */
 const FRAME_MS = 50;
 /** `FRAME_MS` of a long log, which takes the browser longer to show. */
 const LONG_FRAME_MS = 500;

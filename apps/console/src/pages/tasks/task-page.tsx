@@ -71,7 +71,7 @@ export function TaskPage() {
  * between the tabs, and Enter opens one: each tab that is opened is an entry of the history.
  */
 function TaskTabs({ task, log }: { task: Task; log: TaskLog }) {
-  // The router leaves a value that the route does not know in the address.
+  // The router leaves an unknown value in the address.
   const search = route.useSearch();
   const tab = readTab(search.tab);
   const navigate = useNavigate();

@@ -32,7 +32,7 @@ import { traceFilterOf, type TraceSearch } from './trace-search';
 import { durationText } from '../../components/duration';
 import styles from './task-trace.module.css';
 
-/** Between two looks at the trace of a task that has not ended. Each status makes it look immediately. */
+/** Between two reads of the trace of a task that has not ended. Each new status triggers a read at once. */
 const POLL_MS = 1_000;
 /** `POLL_MS` of a long trace, which takes longer to read. */
 const LONG_POLL_MS = 10_000;

@@ -8,7 +8,7 @@ export type ListedTask = TenantSchemas['TaskSummary'];
 export type Task = TenantSchemas['Task'];
 
 /**
- * Why a task has ended badly or waits: how its steps do not fit the code, the last error in its agent's code, or what its status says.
+ * Why a task has ended badly or waits: how its steps do not fit the code, the last error in its agent's code, or the text of its status.
  * Undefined: it has not ended, has completed, or does not say it.
  */
 export const statusReason = ({

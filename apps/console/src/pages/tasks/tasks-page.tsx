@@ -36,7 +36,7 @@ const SEARCH_REFRESH_MS = 30_000;
 const ROWS_AHEAD = 50;
 const TITLES = ['Message', 'State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 'Duration', 'Tokens'];
 
-/** The tasks that the caller sees, the newest status first: live, and however many there are. */
+/** The tasks that the caller may read, the newest status first: live, without a maximum number. */
 export function TasksPage() {
   // The router adds parameters that it has not validated.
   const search = route.useSearch();
@@ -62,7 +62,7 @@ export function TasksPage() {
           tasks={tasks}
           names={names}
           searched={filters.text}
-          // A search continues when the user asks for it: it can look at many tasks for few rows.
+          // A search continues when the user asks for it: it can read many tasks for few rows.
           readMore={hasMore && !isFetchingMore && !isSearch ? readMore : undefined}
         />
       )}

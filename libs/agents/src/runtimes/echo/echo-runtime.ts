@@ -15,7 +15,7 @@ import {
 import { type AgentRuntime } from '../../runtime-table.js';
 import { wholeNumber } from '../../setting-fields.js';
 
-/** Maximum number of pieces that `metadata.echo` may ask for: each caller of the agent says how much it does. */
+/** Maximum number of pieces that `metadata.echo` may ask for: callers choose the amount of work. */
 export const MAX_CHUNKS = 100_000;
 /** Maximum bytes of one piece: far below the largest event of an agent. */
 export const MAX_CHUNK_BYTES = 1024 * 1024;

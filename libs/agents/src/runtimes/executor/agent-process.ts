@@ -133,7 +133,7 @@ export class AgentProcess implements ChildListener {
       this.turns.delete(known);
     }
     this.child.send({ type: 'turn', turn, request });
-    // The process has ended, and the caller could not know it yet.
+    // The process has ended, and the event of it has not reached the caller yet.
     if (this.gone) stream.fail(this.crash(this.endReason ?? '', false));
     return stream;
   }

@@ -111,7 +111,7 @@ export function checkOptions(environment: Environment, logger: Logger): ProcessO
   return processOptions({ slug: '', definition: { runtime: 'executor', config: {} } }, environment, logger);
 }
 
-/** The part of the worker's environment that an agent sees. The rest holds the platform's keys. */
+/** The part of the worker's environment that an agent gets. The rest holds the platform's keys. */
 export function passedEnvironment(names: readonly string[]): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {

@@ -100,7 +100,7 @@ export class ExecutorRuntime implements AgentRuntime {
       const isOver = !signal.aborted && (error === undefined || error instanceof AgentError);
       if (isOver && isUndone !== undefined) {
         const hasFailed = !isUndone || (error !== undefined && journal.compensating?.canceled === true);
-        this.metrics.of(COMPENSATED).inc({ outcome: hasFailed ? 'failed' : 'undone' });
+        this.metrics.get(COMPENSATED).inc({ outcome: hasFailed ? 'failed' : 'undone' });
       }
     }
   }

@@ -109,7 +109,7 @@ async function verifyCall(use: ToolUse): Promise<ToolResult | undefined> {
   return onUnknown === 'repeat' ? undefined : unknownOutcome(name, onUnknown, reason);
 }
 
-/** What the function finds when it looks. Undefined: it could not look. The author reads why. */
+/** The result of the function `verify`. Undefined: it failed. The author reads why. */
 async function verified(use: ToolUse): Promise<Verified | undefined> {
   try {
     const answer = await callFunction(use, true);
@@ -176,7 +176,7 @@ async function answerOf(stream: TurnStream, stopped: AbortSignal): Promise<unkno
   }
 }
 
-/** The call began, and its outcome is unknown. The model may repeat it if its author says so. */
+/** The call began, and its outcome is unknown. The model may repeat it if its author allows that. */
 function unknownOutcome(name: string, onUnknown: DeclaredTool['onUnknown'], reason: string): ToolResult {
   if (onUnknown === 'ask') throw new OutcomeUnknown(reason);
   const text =

@@ -45,7 +45,7 @@ export interface ModelCallAnswer {
   };
   /** provider/model */
   model: string;
-  /** The answer is not of the schema: what is wrong, and how to tell the model. */
+  /** Set if the answer does not fit the schema: what is wrong, and the message that asks the model to correct it. */
   wrong?: { problem: string; correction: string };
 }
 

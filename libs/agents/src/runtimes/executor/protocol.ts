@@ -102,8 +102,8 @@ export type FromAgent =
   /** The turn asks for a secret of its tenant. */
   | { type: 'secret'; turn: number; id: number; name: string }
   /**
-   * `execute` returned or threw, or was left because all its steps wait, or because it asks for other steps than an earlier attempt did:
-   * `mismatch` says how. This is the last message of a turn.
+   * The last message of a turn: `execute` returned or threw, or the turn was parked because all its steps wait, or ended because its steps
+   * differ from those of an earlier attempt (`mismatch`).
    */
   | { type: 'returned'; turn: number; error?: AgentErrorDetail; parked?: Parked; mismatch?: string }
   /** An uncaught error or rejection. `turn` is null if its turn is unknown. */
@@ -145,6 +145,6 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 /** Length of a text in bytes, big-endian. The text follows in UTF-8. Both are a frame. */
 export const HEADER_BYTES = 4;
 
-/** Shortens a text to `max` characters and an ellipsis. */
+/** Shortens a text to `max` characters and an ellipsis. As `shortened` of `@baton/a2a`, which the process of an agent does not load. */
 export const cut = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max)}…`;

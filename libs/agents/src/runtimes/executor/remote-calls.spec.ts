@@ -22,7 +22,7 @@ import { SENT_BY_AGENT } from '../../approvals.js';
 import { stepsOf } from '../../author/steps-of.js';
 import { cancelRemoteCalls } from '../../remote-call-cancel.js';
 import { SignInNeeded } from '../../sign-in-needed.js';
-import { seen, toolOf } from '../llm/llm-runtime.fixture.js';
+import { summaryOf, toolOf } from '../llm/llm-runtime.fixture.js';
 import { McpBench } from '../llm/tools/mcp/mcp-tools.fixture.js';
 import { form, says, SLOW, startReportServer } from '../llm/tools/mcp/report-server.fixture.js';
 import { TaskTalk } from '../llm/tools/mcp/task-talk.fixture.js';
@@ -94,7 +94,7 @@ class Talk extends TaskTalk {
 
   /** An attempt that ends the task. @returns what the code has made of the result */
   async ends(outputs?: AgentOutput[]): Promise<unknown> {
-    const { state, text = '' } = seen(outputs ?? (await this.run())).status ?? {};
+    const { state, text = '' } = summaryOf(outputs ?? (await this.run())).status ?? {};
     expect(state).toBe(TASK_STATE_COMPLETED);
     return JSON.parse(text);
   }
@@ -119,7 +119,7 @@ async function begin(call: ModernTool['call'], settings: object = {}, code = cal
 }
 
 const asks = (outputs: AgentOutput[]): string => {
-  const { state, text = '' } = seen(outputs).status ?? {};
+  const { state, text = '' } = summaryOf(outputs).status ?? {};
   expect(state).toBe(TASK_STATE_INPUT_REQUIRED);
   return text;
 };
@@ -366,14 +366,14 @@ describe('a tool that wants a sign-in, called by code', () => {
       () => ({ open }),
     );
     talk.tokens = offers({ link: 'https://baton.example/sign-in', forMs: 60_000 });
-    const { state, text } = seen(await talk.run()).status!;
+    const { state, text } = summaryOf(await talk.run()).status!;
     expect(state).toBe(TASK_STATE_AUTH_REQUIRED);
     expect(text).toContain(
       'you are not signed in at desk.example.com. To sign in, open https://baton.example/sign-in',
     );
     expect(talk.wakeInMs).toBe(60_000);
     // A message is no sign-in.
-    expect(seen(await talk.say('done')).status?.state).toBe(TASK_STATE_AUTH_REQUIRED);
+    expect(summaryOf(await talk.say('done')).status?.state).toBe(TASK_STATE_AUTH_REQUIRED);
     isSignedIn = true;
     expect(await talk.ends()).toBe('paid');
     expect(made).toHaveLength(atList ? 1 : 3);

@@ -25,7 +25,7 @@ const REPLAY_MS = 10_000;
 const LOAD_MS = 60_000;
 /** Memory of the process of a replay, which holds the stored steps. */
 const MEMORY_MB = 1_024;
-/** Larger than the default of `MAX_EVENT_BYTES`: the replay does not know the value of the server. */
+/** Larger than the default of `MAX_EVENT_BYTES`: the replay does not have the value of the server. */
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -90,7 +90,7 @@ export interface RecordedStep {
   answer?: OutcomeAnswer;
   /** When it continues, in ms since 1970: the end of a sleep, of the wait for an answer, or of the pause before the next try. */
   until?: number;
-  /** For a question that the task has gone on without: a higher number was asked later. */
+  /** The task has continued without an answer to this question: a question with a higher number was asked later. */
   asked?: number;
   /** Its end. `order` counts the ends of the execution. */
   ended?: { order: number; result?: string; error?: StepFailure };
@@ -104,7 +104,7 @@ export interface Compensating {
   steps: number[];
   /** Set if this task undoes the steps of a canceled task. The code has not thrown. The turn ends when the steps are undone. */
   canceled?: true | undefined;
-  /** Steps of a canceled task that can be undone and have not ended: the code may look whether their effects are there. */
+  /** Steps of a canceled task that can be undone and have not ended: the code may check whether their effects are there. */
   unknown?: number[] | undefined;
   /** The code has looked. What it finds later is undone last: a compensation keeps its key. */
   hasLooked?: true | undefined;
@@ -135,7 +135,7 @@ export type StepMessage = { id: number } & (
       decision?: OutcomeDecision;
     }
   | { op: 'end'; result?: string; decision?: OutcomeDecision }
-  /** Tried again after `retryMs`; without it the error is final. With `decision: 'verified'` the look at the outcome has failed. */
+  /** Tried again after `retryMs`; without it the error is final. With `decision: 'verified'` the check of the outcome has failed. */
   | { op: 'fail'; error: StepFailure; retryMs?: number; decision?: OutcomeDecision }
   /** The outcome of an earlier try is unknown: a person is asked about it next. */
   | { op: 'ask' }

@@ -21,7 +21,7 @@ export class IndexRouter {
 
   /** The llm agent that routes, or the reason for the caller why there is none. */
   async open({ tenantId, agent, secrets }: Turn): Promise<{ agent: Agent } | { why: string }> {
-    const found = await this.models.of(tenantId);
+    const found = await this.models.modelOf(tenantId);
     if (!found) return { why: 'There is no model behind me' };
     const config = { ...found, prompt: PROMPT, agents: 'all' };
     const parsed = llmConfigSchema.safeParse(config);

@@ -9,6 +9,6 @@ export function indexOf(
   agents: AgentList,
   { model, llm }: { model?: IndexModel; llm?: Pick<LlmRuntime, 'run'> } = {},
 ): IndexRuntime {
-  const models = { of: async () => model };
+  const models = { modelOf: async () => model };
   return new IndexRuntime(agents, new IndexRouter(models, llm as LlmRuntime));
 }

@@ -1,4 +1,4 @@
-import { askedIn, callDetail } from './call-detail.js';
+import { callPosition, callDetail } from './call-detail.js';
 
 const call = (toolName: string, input: unknown) => ({ type: 'tool-call', toolCallId: 'c', toolName, input });
 const step = {
@@ -43,7 +43,7 @@ describe('what a call has said', () => {
   });
 
   it('is the input and the output of a tool', () => {
-    expect(askedIn(result)).toEqual({ step: 1, index: 2 });
+    expect(callPosition(result)).toEqual({ step: 1, index: 2 });
     const said = { kind: 'tool', tool: 'weather', input: { city: 'Basel' }, ok: true, output: { sun: 1 } };
     expect(callDetail(result, step)).toEqual(said);
     expect(callDetail(result)).toEqual({ ...said, input: undefined });
@@ -55,7 +55,7 @@ describe('what a call has said', () => {
     'is nothing for %j',
     (entry) => {
       expect(callDetail(entry)).toBeUndefined();
-      expect(askedIn(entry)).toBeUndefined();
+      expect(callPosition(entry)).toBeUndefined();
     },
   );
 });

@@ -35,7 +35,7 @@ const toolEntry = z.object({
 const CALL_ID = /^call-(\d{1,9})-(\d{1,9})$/;
 
 /** The position of a call of a tool: the answer of the model, and the number among its calls, both from 1. */
-export function askedIn(entry: unknown): { step: number; index: number } | undefined {
+export function callPosition(entry: unknown): { step: number; index: number } | undefined {
   const [, step, index] = CALL_ID.exec(toolEntry.safeParse(entry).data?.call ?? '') ?? [];
   return step === undefined ? undefined : { step: Number(step), index: Number(index) };
 }
@@ -58,9 +58,9 @@ export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | 
   const made = toolEntry.safeParse(entry).data;
   if (!made) return undefined;
   const { tool, input, result } = made;
-  const place = askedIn(entry);
+  const position = callPosition(entry);
   const asking = modelEntry.safeParse(answer).data;
-  const asked = asking && place && callsOf(partsOf(asking.message.content))[place.index - 1];
+  const asked = asking && position && callsOf(partsOf(asking.message.content))[position.index - 1];
   return {
     kind: 'tool',
     tool,
@@ -70,12 +70,12 @@ export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | 
   };
 }
 
-type SaidPart = z.output<typeof part>;
+type ContentPart = z.output<typeof part>;
 
-const partsOf = (said: z.output<typeof content>): SaidPart[] =>
-  typeof said === 'string' ? [{ type: 'text', text: said }] : said;
+const partsOf = (value: z.output<typeof content>): ContentPart[] =>
+  typeof value === 'string' ? [{ type: 'text', text: value }] : value;
 
-const callsOf = (parts: readonly SaidPart[]): ModelCallDetail['calls'] =>
+const callsOf = (parts: readonly ContentPart[]): ModelCallDetail['calls'] =>
   parts
     .filter(({ type }) => type === 'tool-call')
     .map(({ toolName, input }) => ({ tool: String(toolName), input }));

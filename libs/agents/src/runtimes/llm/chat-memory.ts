@@ -11,7 +11,7 @@ const REASONING_MEMBER = 'reasoning_member';
 const MAX_KEPT = 2_000_000;
 
 /**
- * Collects members that a chat server wants back with the next request and that the AI SDK does not read: `reasoning_details`
+ * Collects members that a chat server needs back with the next request and that the AI SDK does not read: `reasoning_details`
  * (OpenRouter), signatures of texts (Google), and the name of the member that has the reasoning.
  */
 export class ChatMemory {
@@ -73,7 +73,7 @@ export class ChatMemory {
 /** Members of a detail that arrive in pieces. */
 const PIECES = new Set(['text', 'summary', 'data']);
 
-/** The message of an answer with the members that its provider wants back. */
+/** The message of an answer with the members that its provider needs back. */
 export function withMemory(message: AssistantModelMessage, metadata: unknown): AssistantModelMessage {
   const kept = objectOf(metadata)[MEMBERS];
   if (!isJsonObject(kept)) return message;

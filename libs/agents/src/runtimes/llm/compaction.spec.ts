@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import type { ModelRequest, Reply } from '../../../../../test/support/model-provider/model-provider.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 
@@ -66,7 +66,7 @@ describe('a task that outgrows the context of its model', () => {
     const run = model({ window: 128_000, pages: 50 });
     const journal = new MemoryJournal();
     const turn = bench.turn(config({ prompt: 'You read pages.' }), { journal }, 'Read all pages about Bern');
-    const { status, usage } = seen(await bench.run(turn));
+    const { status, usage } = summaryOf(await bench.run(turn));
     expect(status).toEqual({ state: COMPLETED });
     expect({ looked: run.looked(), refused: run.refused() }).toEqual({ looked: 50, refused: 0 });
     // Not with each step: a summary costs a call.
@@ -102,7 +102,7 @@ describe('a task that outgrows the context of its model', () => {
     await first;
     const before = summaries().length;
     const known = bench.provider.requests.length;
-    const { status } = seen(await bench.run({ ...turn, attempt: 2 }));
+    const { status } = summaryOf(await bench.run({ ...turn, attempt: 2 }));
     expect(status).toEqual({ state: COMPLETED });
     expect(textOf(bench.provider.requests[known]!)).toContain('SUMMARY of');
     expect(isSummary(bench.provider.requests[known]!)).toBe(false);
@@ -114,14 +114,14 @@ describe('a task that outgrows the context of its model', () => {
     const fallback = [{ ...config(), model: 'openai-compatible/small', contextWindow: 20_000 }].map(
       ({ steps: _, ...settings }) => ({ ...settings, baseUrl: bench.provider.url }),
     );
-    const { status } = seen(await bench.say(config({ contextWindow: 1_000_000, retries: 0, fallback })));
+    const { status } = summaryOf(await bench.say(config({ contextWindow: 1_000_000, retries: 0, fallback })));
     expect(status).toEqual({ state: COMPLETED });
     expect({ looked: run.looked(), refused: run.refused() }).toEqual({ looked: 6, refused: 0 });
   });
 
   it('learns of a smaller one from the refusal of the provider', async () => {
     const run = model({ window: 40_000, pages: 12 });
-    const { status } = seen(await bench.say(config()));
+    const { status } = summaryOf(await bench.say(config()));
     expect(status).toEqual({ state: COMPLETED });
     expect(run.looked()).toBe(12);
     expect(run.refused()).toBeLessThan(3);
@@ -129,7 +129,7 @@ describe('a task that outgrows the context of its model', () => {
 
   it('fails with compaction: off', async () => {
     model({ window: 30_000, pages: 5 });
-    const { status } = seen(await bench.say(config({ compaction: 'off' })));
+    const { status } = summaryOf(await bench.say(config({ compaction: 'off' })));
     expect(status).toMatchObject({
       state: FAILED,
       text: expect.stringContaining('takes no request of this size'),
@@ -139,7 +139,7 @@ describe('a task that outgrows the context of its model', () => {
 
   it('is summarised also if its server does not count tokens', async () => {
     const run = model({ window: 128_000, pages: 20, counts: false });
-    const { status } = seen(await bench.say(config()));
+    const { status } = summaryOf(await bench.say(config()));
     expect(status).toEqual({ state: COMPLETED });
     expect({ looked: run.looked(), refused: run.refused() }).toEqual({ looked: 20, refused: 0 });
   });
@@ -174,7 +174,7 @@ describe('a task that outgrows the context of its model', () => {
       ...run.reads(request),
       ...(isSummary(request) && { text: '' }),
     }));
-    const { status } = seen(await bench.say(config({ contextWindow: 30_000 })));
+    const { status } = summaryOf(await bench.say(config({ contextWindow: 30_000 })));
     expect(status).toEqual({
       state: FAILED,
       text: 'The conversation has filled the context of the model, and the model gave no summary of it.',

@@ -71,7 +71,7 @@ export class Conversation {
     return position;
   }
 
-  /** Stores the state of a call at its tool server. Before its first task is, the platform knows that a cancel must reach the server. */
+  /** Stores the state of a call at its tool server. Before its first task is stored, the run is marked: a cancel must reach the server. */
   async addRemoteCall(call: RecordedCall, remote: RemoteCall): Promise<void> {
     if (remote.task && !this.remoteCallOf(call)?.task) await this.turn.journal.noteRemoteCall();
     await this.add({ kind: 'remote', ...idsOf(call), remote });

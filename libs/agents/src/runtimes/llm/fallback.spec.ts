@@ -3,7 +3,7 @@ import { COMMAND_LINE } from '@baton/config';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { calledUrls } from '../../called-urls.js';
 import { secretUses } from '../../secret-uses.js';
-import { KEY, LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
+import { KEY, LlmBench, reply, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 const weather = { name: 'weather', input: { city: 'Bern' } };
@@ -41,7 +41,7 @@ describe('an agent with a fallback model', () => {
     bench.provider.answer(({ model }) => (model === 'small' ? { text: 'hello' } : failing));
     const journal = new MemoryJournal();
     const turn = bench.turn({ ...config, retries: 1, fallback: [small()] }, { journal });
-    const { artifacts, status, usage } = seen(await bench.run(turn));
+    const { artifacts, status, usage } = summaryOf(await bench.run(turn));
     expect(artifacts).toEqual({ 'reply-1': reply('hello') });
     expect(status).toEqual({ state: COMPLETED });
     expect(usage).toMatchObject({ model: 'openai-compatible/small' });
@@ -59,7 +59,7 @@ describe('an agent with a fallback model', () => {
     for (const status of [400, 401]) {
       bench.reset();
       bench.provider.reply({ status, error: 'no' });
-      const said = seen(await bench.say({ fallback: [small()] }));
+      const said = summaryOf(await bench.say({ fallback: [small()] }));
       expect(said.status).toMatchObject({ state: FAILED, text: expect.stringContaining(`(${status})`) });
       expect(asked()).toEqual(['gpt-5-mini']);
     }
@@ -68,7 +68,7 @@ describe('an agent with a fallback model', () => {
   it('names each model that did not answer', async () => {
     bench.provider.answer(() => ({ status: 503, error: 'down' }));
     const fallback = [small({ key: 'absent' }), small({ model: 'openai-compatible/other' })];
-    const { status } = seen(await bench.say({ retries: 1, fallback }));
+    const { status } = summaryOf(await bench.say({ retries: 1, fallback }));
     expect(status).toEqual({
       state: FAILED,
       text:
@@ -95,7 +95,7 @@ describe('an agent with a fallback model', () => {
     }
     dead.abort('lease-lost');
     expect(asked()).toEqual(['gpt-5-mini', 'small']);
-    const { status } = seen(await bench.run({ ...turn, attempt: 2 }));
+    const { status } = summaryOf(await bench.run({ ...turn, attempt: 2 }));
     expect(status).toEqual({ state: COMPLETED });
     expect(asked()).toEqual(['gpt-5-mini', 'small', 'small']);
   });
@@ -109,7 +109,7 @@ describe('an agent with a fallback model', () => {
       isDown = false;
       return { calls: [weather] };
     });
-    const { artifacts, status } = seen(await bench.say({ retries: 0, fallback: [small()] }));
+    const { artifacts, status } = summaryOf(await bench.say({ retries: 0, fallback: [small()] }));
     expect(status).toEqual({ state: COMPLETED });
     expect(artifacts['reply-2']).toEqual(reply('sunny'));
     expect(asked()).toEqual(['gpt-5-mini', 'small', 'small', 'gpt-5-mini']);
@@ -125,7 +125,7 @@ describe('an agent with a fallback model', () => {
       retries: 0,
       fallback: [small()],
     };
-    const { status } = seen(await bench.say(config));
+    const { status } = summaryOf(await bench.say(config));
     expect(status).toEqual({ state: COMPLETED });
     const [, own, fallback] = bench.provider.requests.map(({ body }) => JSON.stringify(body));
     expect(own).toContain('signed');

@@ -22,7 +22,7 @@ type Ending =
 
 /**
  * The reasons of providers, in lower case. OpenAI, Anthropic and Google document theirs. The others are of servers that
- * speak the chat completions of OpenAI: vLLM, SGLang, TGI, Together, Mistral, DeepSeek, GLM, Cohere, watsonx, and
+ * have the chat completions API of OpenAI: vLLM, SGLang, TGI, Together, Mistral, DeepSeek, GLM, Cohere, watsonx, and
  * gateways to Bedrock.
  */
 const REASONS: Record<Exclude<Ending, 'unknown' | 'broken'>, string> = {

@@ -7,7 +7,7 @@ import { Outbound } from '@baton/outbound';
 import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { says, textTool } from '../../../../../test/support/mcp-server/script.js';
 import { pour } from '../../../../../test/support/pour.js';
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 import { PromptReader } from './prompt-reader.js';
 import { McpBench, call, names } from './tools/mcp/mcp-tools.fixture.js';
 
@@ -53,7 +53,7 @@ describe('a model that does not stop', () => {
 
   it.each(MODELS)('of %s fails the turn at its limit of text', async (model) => {
     bench.provider.reply({ text: chunks(60, 50_000) });
-    const { status } = seen(
+    const { status } = summaryOf(
       await bench.say({ model, retries: 0, ...(model.startsWith('openai-c') && { key: 'mine' }) }),
     );
     expect(status).toMatchObject({
@@ -73,7 +73,7 @@ describe('a model that does not stop', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     const config = { model: 'openai-compatible/other', baseUrl, key: 'mine', retries: 0, timeout: '1s' };
-    expect(seen(await bench.say(config)).status).toMatchObject({
+    expect(summaryOf(await bench.say(config)).status).toMatchObject({
       state: FAILED,
       text: expect.stringContaining('did not end its answer within 1 s (timeout'),
     });
@@ -84,7 +84,7 @@ describe('a model that does not stop', () => {
     bench.tools.push(toolOf('weather', () => 'fine'));
     const input = { city: 'x'.repeat(1_100_000) };
     bench.provider.reply({ calls: [{ name: 'weather', input }] });
-    expect(seen(await bench.say({ retries: 0 })).status).toMatchObject({
+    expect(summaryOf(await bench.say({ retries: 0 })).status).toMatchObject({
       state: FAILED,
       text: expect.stringContaining('more than 1000000 characters as input of tools'),
     });
@@ -93,7 +93,7 @@ describe('a model that does not stop', () => {
       input: { city: `c${String(i)}` },
     }));
     bench.provider.reply({ calls: many });
-    expect(seen(await bench.say({ retries: 0 })).status).toMatchObject({
+    expect(summaryOf(await bench.say({ retries: 0 })).status).toMatchObject({
       state: FAILED,
       text: expect.stringContaining('more than 128 calls of tools'),
     });
@@ -101,7 +101,7 @@ describe('a model that does not stop', () => {
 
   it('may say a lot', async () => {
     bench.provider.reply({ text: chunks(30, 50_000) });
-    expect(seen(await bench.say()).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say()).status).toEqual({ state: COMPLETED });
   });
 });
 

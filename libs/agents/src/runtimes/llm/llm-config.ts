@@ -93,9 +93,9 @@ const modelFields = {
   maxOutputTokens: wholeNumber(1, 10_000_000).optional(),
   /** Amount of reasoning before the answer, for models that support it. */
   reasoning: z.enum(EFFORTS, 'must be "low", "medium" or "high"').optional(),
-  /** Maximum tokens of a request with its answer. Default: what Baton knows of the model, or 128000. */
+  /** Maximum tokens of a request with its answer. Default: Baton's value for the model, or 128000. */
   contextWindow: wholeNumber(1000, 100_000_000).optional(),
-  /** Whether the model is shown images and other files that tools return. `auto`: if Baton knows that the model takes them. */
+  /** Whether the model is shown images and other files that tools return. `auto`: if the model is in Baton's list of models that take them. */
   toolFiles: z.enum(['auto', 'on', 'off'], 'must be "auto", "on" or "off"').optional(),
   /** Further options of the provider, as its package of the AI SDK takes them: `{openai: {serviceTier: flex}}`. */
   providerOptions: z

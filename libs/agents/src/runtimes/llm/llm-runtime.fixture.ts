@@ -137,7 +137,7 @@ export const toolOf = (
 });
 
 /** What a caller has at the end: the artifacts as they were left, the last status and its text. */
-export function seen(outputs: readonly AgentOutput[]) {
+export function summaryOf(outputs: readonly AgentOutput[]) {
   const artifacts = new Map<
     string,
     { kind: string | undefined; text: string; data?: unknown; closed: boolean }

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { jsonPart, plainTextPart } from '../../agent-runtime.js';
-import { LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, reply, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 
@@ -26,7 +26,7 @@ const PROVIDERS = [
 describe.each(PROVIDERS)('%s', (model, more) => {
   it('streams its answer, with the prompt before the question, and says what it cost', async () => {
     bench.provider.reply({ text: ['Hel', 'lo ', 'you'], usage: { input: 12, output: 3 } });
-    const { artifacts, status, usage } = seen(await bench.say({ model, ...more, prompt: 'Be kind.' }));
+    const { artifacts, status, usage } = summaryOf(await bench.say({ model, ...more, prompt: 'Be kind.' }));
     expect(artifacts).toEqual({ 'reply-1': reply('Hello you') });
     expect(status).toEqual({ state: COMPLETED });
     expect(usage).toMatchObject({ inputTokens: 12, outputTokens: 3, model });
@@ -40,7 +40,7 @@ describe.each(PROVIDERS)('%s', (model, more) => {
   it('calls a tool and answers with its result', async () => {
     bench.tools.push(toolOf('weather', ({ city }: { city: string }) => ({ city, sky: 'clear' })));
     bench.provider.reply({ calls: [{ name: 'weather', input: { city: 'Bern' } }] }, { text: 'Clear sky.' });
-    const { artifacts, status } = seen(await bench.say({ model, ...more }));
+    const { artifacts, status } = summaryOf(await bench.say({ model, ...more }));
     expect(artifacts).toMatchObject({
       'call-1-1': {
         kind: 'tool-call',
@@ -77,7 +77,7 @@ it.each([
 describe('what a model says', () => {
   it('is kept apart from what it thinks', async () => {
     bench.provider.reply({ reasoning: ['Let me ', 'see'], text: 'Yes.' });
-    const { artifacts } = seen(await bench.say({ reasoning: 'low' }));
+    const { artifacts } = summaryOf(await bench.say({ reasoning: 'low' }));
     expect(artifacts).toEqual({
       'reasoning-1': { kind: 'reasoning', text: 'Let me see', closed: true },
       'reply-1': reply('Yes.'),
@@ -91,14 +91,14 @@ describe('what a model says', () => {
   it('makes far fewer events than it has words', async () => {
     bench.provider.reply({ text: Array.from({ length: 2000 }, (_, i) => `w${i} `) });
     const outputs = await bench.say();
-    expect(seen(outputs).artifacts['reply-1']?.text).toMatch(/^w0 w1 .* w1999 $/s);
+    expect(summaryOf(outputs).artifacts['reply-1']?.text).toMatch(/^w0 w1 .* w1999 $/s);
     expect(outputs.length).toBeLessThan(200);
   });
 
   it('is data where the agent has a schema for it, and is asked for again until it is valid', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
     bench.provider.reply({ text: 'I think it is 3' }, { text: '{"n": "3"}' }, { text: ['{"n"', ': 3}'] });
-    const { artifacts, status } = seen(await bench.say({ output: { schema } }));
+    const { artifacts, status } = summaryOf(await bench.say({ output: { schema } }));
     expect(artifacts).toEqual({ 'output-3': { kind: undefined, text: '', data: { n: 3 }, closed: true } });
     expect(status).toEqual({ state: COMPLETED });
     const [first, second, third] = bench.provider.requests;
@@ -109,7 +109,7 @@ describe('what a model says', () => {
 
   it('fails the task if it is never of the schema', async () => {
     bench.provider.answer(() => ({ text: 'no' }));
-    const { status, artifacts } = seen(await bench.say({ output: { schema: { type: 'object' } } }));
+    const { status, artifacts } = summaryOf(await bench.say({ output: { schema: { type: 'object' } } }));
     expect(status).toEqual({
       state: FAILED,
       text: "The model's answer is not of the agent's output schema: it is not JSON.",
@@ -124,7 +124,7 @@ describe('what a model says', () => {
     [{ text: '' }, 'The model gave no answer.'],
   ] as const)('fails the task where it is not whole: %j', async (scripted, text) => {
     bench.provider.reply(scripted);
-    const { status } = seen(await bench.say());
+    const { status } = summaryOf(await bench.say());
     expect(status).toEqual({ state: FAILED, text: expect.stringContaining(text) as string });
   });
 });
@@ -139,7 +139,7 @@ describe('what a model is given', () => {
       bench.tools.push(toolOf('weather', () => 'sun'));
       const calls = [{ name: 'weather', input: { city: 'Bern' } }];
       bench.provider.reply({ reasoning: 'Let me see', calls }, { text: 'Sun.' });
-      const { status } = seen(await bench.say({ model, reasoning: 'low' }));
+      const { status } = summaryOf(await bench.say({ model, reasoning: 'low' }));
       expect(status).toEqual({ state: COMPLETED });
       expect(JSON.stringify((await bench.provider.request(2)).body)).toContain(kept);
     }
@@ -182,7 +182,9 @@ describe('what a model is given', () => {
       mediaType: 'video/mp4',
       filename: 'x.mp4',
     };
-    const { status } = seen(await bench.say({ model: 'anthropic/claude-sonnet-4-5' }, userMessage([video])));
+    const { status } = summaryOf(
+      await bench.say({ model: 'anthropic/claude-sonnet-4-5' }, userMessage([video])),
+    );
     expect(status?.state).toBe(FAILED);
     expect(status?.text).toMatch(
       /^anthropic does not take this in the model "claude-sonnet-4-5": .*video\/mp4/,
@@ -224,7 +226,7 @@ describe('what a model is given', () => {
       mediaType: 'image/png',
       filename: '',
     });
-    const { status } = seen(await bench.say({}, userMessage([url('http://10.0.0.1/x.png')])));
+    const { status } = summaryOf(await bench.say({}, userMessage([url('http://10.0.0.1/x.png')])));
     expect(status?.state).toBe(FAILED);
     expect(status?.text).toContain('The file at 10.0.0.1 cannot be read');
     expect(bench.provider.requests).toHaveLength(0);

@@ -34,7 +34,7 @@ export interface ModelRequest {
   parameters?: CallParameters;
 }
 
-/** A tool as the model knows it. */
+/** A tool as it is sent to the model. */
 export type OfferedTool = Pick<AgentTool, 'name' | 'description' | 'inputSchema'>;
 
 /** Parameters of one call beside the settings of its agent. */
@@ -73,7 +73,7 @@ const isWord = ({ type }: AnswerPart): boolean => WORDS.has(type) || type === 't
 
 /**
  * Calls the model once. Yields its output as it arrives, and returns the complete step. A step has calls of tools only
- * if the provider says that the answer is whole, and all its calls are. Rejects with the provider's error, BrokenAnswer
+ * if the provider has marked the answer as complete, and all its calls are. Rejects with the provider's error, BrokenAnswer
  * or ModelTimeout.
  */
 export async function* callModel<Piece>(
@@ -194,7 +194,7 @@ function* speakGroup<Piece>(
 }
 
 /**
- * Why the answer ended. A stream that a gateway cut off may look complete: only a complete answer has a reason. Throws
+ * Why the answer ended. A stream that a gateway cut off may seem complete: only a complete answer has a reason. Throws
  * BrokenAnswer if there is none, and if another try may give a whole answer.
  */
 function reasonsOf(finish: FinishPart | undefined, calls: AnswerCalls) {

@@ -1,5 +1,5 @@
 import { featuresOf } from './model-features.js';
-import { LlmBench, seen } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf } from './llm-runtime.fixture.js';
 
 describe('the amount of reasoning', () => {
   let bench: LlmBench;
@@ -11,7 +11,7 @@ describe('the amount of reasoning', () => {
 
   const asked = async (config: object): Promise<object> => {
     bench.provider.reply({ text: 'ok' });
-    const { status } = seen(await bench.say({ key: 'mine', ...config }));
+    const { status } = summaryOf(await bench.say({ key: 'mine', ...config }));
     expect(status?.text).toBeUndefined();
     return (await bench.provider.request(1)).body as object;
   };

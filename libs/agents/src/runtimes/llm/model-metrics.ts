@@ -52,22 +52,22 @@ export class ModelMetrics {
   call({ provider, model: name, ...figures }: ModelCallFigures): void {
     const { outcome, seconds, firstWordSeconds, tokens, traceparent } = figures;
     const model = this.labelOf(provider, name);
-    this.metrics.of(CALLS).observe({ provider, model, outcome }, seconds, traceparent);
+    this.metrics.get(CALLS).observe({ provider, model, outcome }, seconds, traceparent);
     if (firstWordSeconds !== undefined) {
-      this.metrics.of(FIRST_WORD).observe({ provider, model }, firstWordSeconds, traceparent);
+      this.metrics.get(FIRST_WORD).observe({ provider, model }, firstWordSeconds, traceparent);
     }
-    this.metrics.of(TOKENS).inc({ provider, model, kind: 'input' }, tokens.inputTokens);
-    this.metrics.of(TOKENS).inc({ provider, model, kind: 'output' }, tokens.outputTokens);
+    this.metrics.get(TOKENS).inc({ provider, model, kind: 'input' }, tokens.inputTokens);
+    this.metrics.get(TOKENS).inc({ provider, model, kind: 'output' }, tokens.outputTokens);
   }
 
   /** Records a retry, by kind of failure (`429`, `timeout`, `network` …). */
   retry(provider: string, model: string, reason: string): void {
-    this.metrics.of(RETRIES).inc({ provider, model: this.labelOf(provider, model), reason });
+    this.metrics.get(RETRIES).inc({ provider, model: this.labelOf(provider, model), reason });
   }
 
   /** Records that a model is asked because the one before cannot answer. */
   fallback(provider: string, model: string): void {
-    this.metrics.of(FALLBACKS).inc({ provider, model: this.labelOf(provider, model) });
+    this.metrics.get(FALLBACKS).inc({ provider, model: this.labelOf(provider, model) });
   }
 
   private labelOf(provider: string, model: string): string {

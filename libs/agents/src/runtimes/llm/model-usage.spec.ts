@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_FAILED: FAILED } = TaskState;
 
@@ -17,7 +17,7 @@ describe('tokens', () => {
     bench.tools.push(toolOf('weather', () => 'sun'));
     const usage = { input: 300, output: 100 };
     bench.provider.answer(() => ({ calls: [weather], usage }));
-    const { status, usage: said } = seen(await bench.say({ budget: { tokens: 1000 } }));
+    const { status, usage: said } = summaryOf(await bench.say({ budget: { tokens: 1000 } }));
     expect(status?.text).toMatch(/^The run has used (800|1200) tokens, and its budget of 1000 /);
     expect(said).toMatchObject({ inputTokens: expect.any(Number) as number });
     const [first] = bench.provider.requests;
@@ -30,14 +30,14 @@ describe('tokens', () => {
     expect(bench.tokens.reserved[0]).toBeGreaterThan(500);
     expect(bench.tokens.spent).toMatchObject([{ inputTokens: 20, outputTokens: 4 }]);
     bench.tokens.isFull = true;
-    const { status } = seen(await bench.say());
+    const { status } = summaryOf(await bench.say());
     expect(status).toEqual({ state: FAILED, text: 'no room in tokensPerDay' });
     expect(bench.provider.requests).toHaveLength(1);
   });
 
   it.each([-5, 1.5, 1e300])('are estimated where a provider says that they are %d', async (output) => {
     bench.provider.reply({ text: 'a'.repeat(40), usage: { input: 20, output } });
-    const { status } = seen(await bench.say());
+    const { status } = summaryOf(await bench.say());
     expect(status?.state).toBe(TaskState.TASK_STATE_COMPLETED);
     expect(bench.tokens.spent).toMatchObject([{ inputTokens: 20, outputTokens: 10 }]);
   });

@@ -1,4 +1,4 @@
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 let bench: LlmBench;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('requests to Anthropic', () => {
   it('mark the instructions, the tools, and the conversation up to this request and the one before', async () => {
     bench.tools.push(toolOf('weather', () => 'sun'));
     bench.provider.reply({ calls: [weather] }, { calls: [weather] }, { text: 'sunny', usage: USAGE });
-    const { usage } = seen(await bench.say(MODEL));
+    const { usage } = summaryOf(await bench.say(MODEL));
     expect(await marksOf(1)).toEqual(['system', 'tools', 0]);
     expect(await marksOf(2)).toEqual(['system', 'tools', 0, 2]);
     expect(await marksOf(3)).toEqual(['system', 'tools', 2, 4]);

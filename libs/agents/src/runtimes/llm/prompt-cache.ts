@@ -8,7 +8,7 @@ const MARKED_MESSAGES = 2;
 
 /**
  * Marks what Anthropic is to keep in its cache: the tools, the instructions, and the conversation so far. The next request of
- * the task begins with the same. The end of the request before is marked, too: Anthropic looks back only 20 blocks from a mark,
+ * the task begins with the same. The end of the request before is marked, too: Anthropic searches only 20 blocks before a mark,
  * and a step may have more calls.
  */
 export function withCacheMarks(params: SentParams): SentParams {

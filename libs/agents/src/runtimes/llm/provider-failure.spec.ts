@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
-import { KEY, LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
+import { KEY, LlmBench, reply, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 
@@ -14,7 +14,7 @@ afterAll(() => bench.stop());
 
 describe('a provider that fails', () => {
   const explained = async (config: Record<string, unknown> = {}) => {
-    const { status } = seen(await bench.say(config));
+    const { status } = summaryOf(await bench.say(config));
     expect(status?.state).toBe(FAILED);
     expect(status?.text).not.toContain(KEY);
     return status?.text;
@@ -54,7 +54,7 @@ describe('a provider that fails', () => {
       { text: ['a', 'b'] },
     );
     const began = performance.now();
-    const { artifacts, status } = seen(await bench.say());
+    const { artifacts, status } = summaryOf(await bench.say());
     expect(performance.now() - began).toBeGreaterThanOrEqual(300);
     expect(artifacts).toEqual({ 'reply-1': reply('ab') });
     expect(status).toEqual({ state: COMPLETED });
@@ -92,7 +92,9 @@ describe('a provider that fails', () => {
       { text: 'a' },
     );
     const began = performance.now();
-    expect(seen(await bench.say({ model: 'google/gemini-2.5-flash' })).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say({ model: 'google/gemini-2.5-flash' })).status).toEqual({
+      state: COMPLETED,
+    });
     expect(performance.now() - began).toBeGreaterThanOrEqual(300);
   });
 
@@ -125,7 +127,7 @@ describe('a provider that fails', () => {
     );
     bench.tools.push(toolOf('weather', () => 'sun'));
     const journal = new MemoryJournal();
-    const { status } = seen(await bench.run(bench.turn({}, { journal })));
+    const { status } = summaryOf(await bench.run(bench.turn({}, { journal })));
     expect(status).toMatchObject({ state: FAILED });
     type Entry = { kind: string; at: string; ms: number; error?: string; usage: { outputTokens: number } };
     const calls = journal.entries
@@ -153,8 +155,8 @@ describe('a provider that fails', () => {
         { text: ['four'] },
       );
       const outputs = await bench.say();
-      expect(seen(outputs).artifacts).toEqual({ 'reply-1': reply('four') });
-      expect(seen(outputs).status).toEqual({ state: COMPLETED });
+      expect(summaryOf(outputs).artifacts).toEqual({ 'reply-1': reply('four') });
+      expect(summaryOf(outputs).status).toEqual({ state: COMPLETED });
       expect(bench.provider.requests).toHaveLength(2);
     },
   );
@@ -166,7 +168,7 @@ describe('a provider that fails', () => {
       { calls: [{ name: 'weather', input: { city: 'Bern' } }] },
       { text: 'Rain.' },
     );
-    const { artifacts } = seen(await bench.say());
+    const { artifacts } = summaryOf(await bench.say());
     expect(artifacts['reply-1']?.text).toBe('');
     expect(artifacts['reply-2']?.text).toBe('Rain.');
   });

@@ -118,7 +118,7 @@ async function create(
 
 /**
  * A model behind chat completions. For OpenAI too: the SDK's own model for it drops reasoning and signatures, which
- * other servers want back.
+ * other servers need back.
  * @param change differences of the server's requests
  */
 async function chatModel(
@@ -151,7 +151,7 @@ const CHAT = 'google';
 /** Differences of requests to OpenAI's own reasoning models from those to compatible servers. */
 function openAiBody(body: JsonObject, baseURL: string): JsonObject {
   const { max_tokens, messages, ...rest } = body;
-  // Others may not know it.
+  // Others may refuse it.
   const stored =
     new URL(baseURL).origin === new URL(MODEL_PROVIDERS.openai.url).origin ? { store: false } : {};
   if (featuresOf('openai', String(body.model)).sampling) return { ...body, ...stored };

@@ -2,7 +2,7 @@ import type { ToolCallPart } from 'ai';
 
 /** The two ids of a call. */
 export interface CallIds {
-  /** The model's id. Two calls may have the same. Releases up to 0.2 know a call by it, and may run beside this one. */
+  /** The model's id. Two calls may have the same. Releases up to 0.2 identify a call by it, and may run beside this one. */
   callId: string;
   /** Baton's id (`callIdOf`). Journals of releases up to 0.2 do not have it. */
   call?: string;

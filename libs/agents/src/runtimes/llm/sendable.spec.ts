@@ -5,7 +5,7 @@ import { Role, type Task, TaskState, agentMessage, textPart } from '@baton/a2a';
 import { jsonPart } from '../../agent-runtime.js';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 
@@ -58,7 +58,7 @@ describe.each(PROVIDERS)('%s', (model, more) => {
     ['a file of blanks', [raw(' \n', 'text/plain')]],
   ])('takes a message with %s', async (_, parts) => {
     bench.provider.reply({ text: 'ok' });
-    const { status } = seen(await bench.say({ model, ...more, prompt: ' ' }, userMessage(parts)));
+    const { status } = summaryOf(await bench.say({ model, ...more, prompt: ' ' }, userMessage(parts)));
     expect(status).toEqual({ state: COMPLETED });
     expect(faultsIn((await bench.provider.request(1)).body)).toEqual([]);
   });
@@ -68,7 +68,7 @@ describe.each(PROVIDERS)('%s', (model, more) => {
     async (text) => {
       bench.tools.push(toolOf('look', () => ''));
       bench.provider.reply({ text, calls: [{ name: 'look', input: { city: 'Bern' } }] }, { text: 'ok' });
-      const { status } = seen(await bench.say({ model, ...more }));
+      const { status } = summaryOf(await bench.say({ model, ...more }));
       expect(status).toEqual({ state: COMPLETED });
       const { body } = await bench.provider.request(2);
       expect(faultsIn(body).filter((fault) => fault.includes('blank'))).toEqual(
@@ -97,7 +97,9 @@ describe.each(PROVIDERS)('%s', (model, more) => {
     };
     bench.provider.reply({ text: 'ok' });
     const earlierTasks = () => Promise.resolve([failed]);
-    const { status } = seen(await bench.run(bench.turn({ model, ...more }, { earlierTasks }, 'second one')));
+    const { status } = summaryOf(
+      await bench.run(bench.turn({ model, ...more }, { earlierTasks }, 'second one')),
+    );
     expect(status).toEqual({ state: COMPLETED });
     const { body } = await bench.provider.request(1);
     expect(faultsIn(body)).toEqual([]);

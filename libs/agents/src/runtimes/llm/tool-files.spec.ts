@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { LlmEntry } from './llm-entry.js';
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 import type { ToolFile } from './tools/tool-sources.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED } = TaskState;
@@ -28,7 +28,7 @@ describe('files that a tool returns', () => {
   async function bodyAfterCall(config: Record<string, unknown>, files?: ToolFile[]) {
     bench.tools.push(shoot(files));
     bench.provider.reply(called, { text: 'seen' });
-    const { status } = seen(await bench.say(config));
+    const { status } = summaryOf(await bench.say(config));
     expect(status?.state).toBe(COMPLETED);
     return (await bench.provider.request(2)).body;
   }
@@ -143,7 +143,7 @@ describe('files that a tool returns', () => {
     bench.tools.push(shoot());
     bench.provider.reply(called, { status: 400, error: 'Could not process image' }, { text: 'as a text' });
     const turn = bench.turn({ model: 'anthropic/claude-sonnet-4-5' });
-    expect(seen(await bench.run(turn)).status?.state).toBe(COMPLETED);
+    expect(summaryOf(await bench.run(turn)).status?.state).toBe(COMPLETED);
     const texts = bench.provider.requests.map(({ body }) => JSON.stringify(body));
     expect(texts.map((text) => text.includes(PIXEL))).toEqual([false, true, false]);
     const journal = await turn.journal.read();

@@ -3,7 +3,7 @@ import type { ProviderEvent } from '../../../../../test/support/model-provider/r
 import { jsonPart } from '../../agent-runtime.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
-import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from './llm-runtime.fixture.js';
 import type { LlmEntry, ModelStep } from './llm-entry.js';
 
 const {
@@ -48,7 +48,7 @@ const bodyOf = async (request: number) => JSON.stringify((await bench.provider.r
 /** The steps of a run, as the journal has them. */
 async function stepsOf(config: Record<string, unknown>): Promise<{ steps: ModelStep[]; status: unknown }> {
   const journal = new MemoryJournal();
-  const { status } = seen(await bench.run(bench.turn(config, { journal })));
+  const { status } = summaryOf(await bench.run(bench.turn(config, { journal })));
   const entries = journal.entries.map(({ value }) => value as LlmEntry);
   const steps = entries.filter((entry) => entry.kind === 'step');
   return { steps, status };
@@ -64,7 +64,7 @@ describe.each(PROVIDERS)('a call of %s', (name, config, limit, filter) => {
     ['nested too deep', '{"filter":'.repeat(300) + '1' + '}'.repeat(300), 'nested deeper than 200 levels'],
   ])('is not made with arguments %s, and the model reads why', async (_, input, wrong) => {
     bench.provider.reply({ calls: [rows(input)] }, { text: 'I see.' });
-    const { artifacts, status } = seen(await bench.say(config));
+    const { artifacts, status } = summaryOf(await bench.say(config));
     expect(status).toEqual({ state: COMPLETED });
     expect(made).toEqual([]);
     expect(Object.keys(artifacts)).toEqual(['reply-2']);
@@ -78,7 +78,7 @@ describe.each(PROVIDERS)('a call of %s', (name, config, limit, filter) => {
 
   it('with such arguments fails the turn after one correction', async () => {
     bench.provider.answer(() => ({ calls: [rows('{"filter":"id=5')] }));
-    const { status } = seen(await bench.say(config));
+    const { status } = summaryOf(await bench.say(config));
     expect(status?.state).toBe(FAILED);
     expect(status?.text).toMatch(
       /^The model called "delete_rows" with arguments that are not usable: they are not valid JSON: Unterminated string.*No call of this answer was made\. Send the message again, choose another model/s,
@@ -98,14 +98,14 @@ describe.each(PROVIDERS)('a call of %s', (name, config, limit, filter) => {
   it('beside a whole one makes neither', async () => {
     const calls = [rows({ filter: 'id=4' }), { ...rows('{"filter":"id=5'), id: 'b' }];
     bench.provider.reply({ calls }, { calls: [rows({ filter: 'id=4' })] }, { text: 'Done.' });
-    expect(seen(await bench.say(config)).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say(config)).status).toEqual({ state: COMPLETED });
     expect(made).toEqual([{ filter: 'id=4' }]);
   });
 
   // Google has no text of arguments, but an object.
   (name === 'google' ? it.skip : it)('without arguments is one with an empty object', async () => {
     bench.provider.reply({ calls: [rows('')] }, { text: 'Done.' });
-    expect(seen(await bench.say(config)).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say(config)).status).toEqual({ state: COMPLETED });
     expect(made).toEqual([{}]);
   });
 
@@ -139,7 +139,7 @@ describe.each(PROVIDERS)('a call of %s', (name, config, limit, filter) => {
       id: 'same',
     }));
     bench.provider.reply({ calls: [four!, five!] }, { calls: [four!] }, { text: 'Done.' });
-    expect(seen(await bench.say(config)).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say(config)).status).toEqual({ state: COMPLETED });
     expect(made).toEqual([{ filter: 'id=4' }, { filter: 'id=5' }, { filter: 'id=4' }]);
     const read = await bodyOf(3);
     for (const result of ['removed 1', 'removed 2', 'removed 3']) expect(read.split(result)).toHaveLength(2);
@@ -224,7 +224,7 @@ describe.each(CHAT)('pieces of calls of %s', (_, config) => {
       piece(undefined, undefined, '{"filter":"id=6"}'),
     );
     bench.provider.reply({ reason: 'tool_calls', wire }, { text: 'I see.' });
-    expect(seen(await bench.say(config)).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say(config)).status).toEqual({ state: COMPLETED });
     expect(made).toEqual([]);
     expect(await bodyOf(2)).toContain(wrong);
   });
@@ -234,7 +234,7 @@ describe.each(CHAT)('pieces of calls of %s', (_, config) => {
     bench.tools.push(toolOf('other', (input) => made.push(input), { inputSchema }));
     const wire = withPieces(piece('a', 'delete_rows', ''), piece('b', 'other', ''));
     bench.provider.reply({ reason: 'tool_calls', wire }, { text: 'Done.' });
-    expect(seen(await bench.say(config)).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say(config)).status).toEqual({ state: COMPLETED });
     expect(made).toEqual([{}, {}]);
   });
 });
@@ -244,7 +244,7 @@ it.each([
   ['{"limit":1e999}', '1e999'],
 ])('a call with a number that would change is not made: %s', async (input, number) => {
   bench.provider.reply({ calls: [rows(input)] }, { text: 'I see.' });
-  expect(seen(await bench.say()).status).toEqual({ state: COMPLETED });
+  expect(summaryOf(await bench.say()).status).toEqual({ state: COMPLETED });
   expect(made).toEqual([]);
   expect(await bodyOf(2)).toContain(`the number ${number} has too many digits`);
 });
@@ -252,7 +252,7 @@ it.each([
 it('a call with exact numbers and digits in texts is made', async () => {
   const input = '{"limit":9007199254740992,"filter":"id=9007199254740993 \\"1e999"}';
   bench.provider.reply({ calls: [rows(input)] }, { text: 'Done.' });
-  expect(seen(await bench.say()).status).toEqual({ state: COMPLETED });
+  expect(summaryOf(await bench.say()).status).toEqual({ state: COMPLETED });
   expect(made).toEqual([JSON.parse(input)]);
 });
 
@@ -264,7 +264,7 @@ it('a call that has begun and not ended is an answer that broke off', async () =
     { calls: [rows({ filter: 'id=5' })] },
     { text: 'Done.' },
   );
-  const { status } = seen(await bench.say({ model: 'anthropic/claude-sonnet-4-5' }));
+  const { status } = summaryOf(await bench.say({ model: 'anthropic/claude-sonnet-4-5' }));
   expect(status).toEqual({ state: COMPLETED });
   expect(made).toEqual([{ filter: 'id=5' }]);
   expect(bench.provider.requests).toHaveLength(3);
@@ -301,10 +301,10 @@ describe('the end of an answer', () => {
     [compatible, 'network_error'],
   ])('%j with "%s" is a failed call, which is made again', async (config, reason) => {
     bench.provider.reply({ text: 'half', calls: [rows({})], reason }, { text: 'whole' });
-    const { artifacts } = seen(await bench.say(config));
+    const { artifacts } = summaryOf(await bench.say(config));
     expect(artifacts).toMatchObject({ 'reply-1': { text: 'whole', closed: true } });
     bench.provider.answer(() => ({ text: 'half', reason }));
-    const { status } = seen(await bench.say({ ...config, retries: 1 }));
+    const { status } = summaryOf(await bench.say({ ...config, retries: 1 }));
     expect(status).toEqual({
       state: FAILED,
       text: `openai-compatible broke off its answer (its reason is "${reason}"). It was tried 2 times.`,
@@ -323,7 +323,7 @@ describe('the end of an answer', () => {
     [compatible, 'weird', 'a reason that Baton does not know'],
   ])('%j with "%s" fails the turn and is named', async (config, reason, text) => {
     bench.provider.answer(() => ({ text: 'half', reason }));
-    const { status } = seen(await bench.say(config));
+    const { status } = summaryOf(await bench.say(config));
     expect(status).toMatchObject({ state: FAILED, text: expect.stringContaining(text) as string });
     expect(status?.text).toContain(`The provider's reason is "${reason}".`);
     expect(bench.provider.requests).toHaveLength(1);
@@ -335,10 +335,10 @@ describe('the end of an answer', () => {
     [compatible, 'function_call_filter: MALFORMED_FUNCTION_CALL'],
   ])('%j with "%s" is corrected once', async (config, reason) => {
     bench.provider.reply({ reason }, { text: 'Done.' });
-    expect(seen(await bench.say(config)).status).toEqual({ state: COMPLETED });
+    expect(summaryOf(await bench.say(config)).status).toEqual({ state: COMPLETED });
     expect(await bodyOf(2)).toContain('The provider could not read');
     bench.provider.answer(() => ({ reason }));
-    expect(seen(await bench.say(config)).status).toMatchObject({
+    expect(summaryOf(await bench.say(config)).status).toMatchObject({
       state: FAILED,
       text: expect.stringContaining('The provider could not read a call') as string,
     });
@@ -351,7 +351,7 @@ describe('the end of an answer', () => {
         data: { ...(data as object), usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 2 } },
       }));
     bench.provider.reply({ text: 'half', wire }, { text: 'whole' });
-    const { artifacts } = seen(await bench.say(google));
+    const { artifacts } = summaryOf(await bench.say(google));
     expect(artifacts).toMatchObject({ 'reply-1': { text: 'whole' } });
   });
 });
@@ -365,7 +365,7 @@ it('a call of a cut-off answer that an earlier release recorded is not made', as
   const usage = { inputTokens: 1, outputTokens: 1, reasoningTokens: 0, cachedInputTokens: 0 };
   await journal.append({ kind: 'asked', at: 0 });
   await journal.append({ kind: 'step', message, finish: 'length', usage, model: 'openai/gpt-5-mini' });
-  const { status } = seen(await bench.run(bench.turn({}, { journal, attempt: 2 })));
+  const { status } = summaryOf(await bench.run(bench.turn({}, { journal, attempt: 2 })));
   expect(status).toMatchObject({ state: FAILED, text: expect.stringContaining('cut off') as string });
   expect(made).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 const MAX_LINE = 4 * 1024 * 1024;
 
 /**
- * An answer of A2A 0.3 over JSON-RPC with the members that the SDK's client wants, and many agents leave out: the parts of an
+ * An answer of A2A 0.3 over JSON-RPC with the members that the SDK's client requires, and many agents leave out: the parts of an
  * artifact or message, the id and role of a message, the kind of a part. The history is left out: nothing reads it.
  * @returns the same text if nothing is missing, or if it is no such answer
  */

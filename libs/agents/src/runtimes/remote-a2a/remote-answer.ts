@@ -75,7 +75,7 @@ const NOT_JSON =
 
 const mediaTypeOf = ({ headers }: Response): string => essenceOf(headers.get('content-type'));
 
-/** A JSON text as a stream of one event. An error stays as it is: the client reads it before it looks for events. */
+/** A JSON text as a stream of one event. An error stays as it is: the client reads it before any event. */
 function eventOf(text: string, response: Response): Response {
   const json = parseBoundedJson(text);
   if (typeof json !== 'object' || json === null || 'error' in json) return copyOf(response, text);

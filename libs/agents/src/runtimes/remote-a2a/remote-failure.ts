@@ -10,15 +10,15 @@ import { UnfitAnswer } from './unfit-answer.js';
  * - `broken`: it may have, but there is no answer.
  * - `failing`: the agent has answered that it failed inside.
  * - `odd`: its answer is not A2A.
- * - `gone`: it does not know the task.
- * - `unsupported`: it does not know the method.
+ * - `gone`: the task is unknown there.
+ * - `unsupported`: it does not have the method.
  * - `final`: a retry fails too.
  */
 export type FailureKind = 'unreached' | 'broken' | 'failing' | 'odd' | 'gone' | 'unsupported' | 'final';
 
 /** Characters of a remote agent's own words. The status of the task, which lists show, has them. */
 const MAX_QUOTE = 300;
-/** JSON-RPC: the agent does not know the method. */
+/** JSON-RPC: the agent does not have the method. */
 const METHOD_NOT_FOUND = -32601;
 /** JSON-RPC: the agent has failed, and does not say how. */
 const INTERNAL_ERROR = -32603;

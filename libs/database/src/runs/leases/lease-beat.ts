@@ -55,7 +55,7 @@ export class LeaseBeat {
       onGivenUp: (what) => this.publish({ type: 'timeout', what }),
       onSession: (name) => this.publish({ type: 'session', name }),
     });
-    // At once: until others know its session, they wait for the ends of its leases.
+    // At once: until its session is in the table, other workers wait for the ends of its leases.
     this.schedule(0);
   }
 
@@ -73,7 +73,7 @@ export class LeaseBeat {
   }
 
   private async beat(): Promise<boolean> {
-    // After a failure it continues without leases, to find out when Postgres is back. And its session tells others that it lives.
+    // After a failure it continues without leases, to find out when Postgres is back. And its session in the table shows that the worker lives.
     const keys = this.held();
     const isConnected = this.database.connections.idle > 0;
     const isIdle = keys.length === 0 && isConnected && !this.failing;

@@ -111,7 +111,7 @@ export class PostgresMessaging extends Messaging {
           ...rate,
           storeClient: this.pool,
           storeType: 'pool',
-          // The connections look for tables in BullMQ's schema; this one comes from our migrations.
+          // The search path of the connections is BullMQ's schema; this table comes from our migrations.
           schemaName: 'public',
           tableName: 'rate_counters',
           tableCreated: true,
@@ -217,7 +217,7 @@ export class PostgresMessaging extends Messaging {
     return this.missed.add(listener);
   }
 
-  /** The process itself has no use for a Postgres that refuses to write: the check of Postgres says so. */
+  /** The process itself has no use for a Postgres that refuses to write: the check of Postgres reports it. */
   override refusal(): Promise<undefined> {
     return Promise.resolve(undefined);
   }
@@ -385,7 +385,7 @@ interface OwnerQuery {
 /** SQLSTATEs of statements in a schema that the role may not use. */
 const FORBIDDEN = ['3F000', '42501'];
 
-/** The error of Postgres. If BullMQ's schema belongs to another role, its message says which one, and what to do. */
+/** The error of Postgres. If BullMQ's schema belongs to another role, its message names the role and the remedy. */
 async function explainForbidden(client: OwnerQuery, error: unknown): Promise<unknown> {
   const isForbidden = error instanceof Error && 'code' in error && FORBIDDEN.includes(String(error.code));
   if (!isForbidden) return error;

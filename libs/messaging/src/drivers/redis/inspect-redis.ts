@@ -25,7 +25,7 @@ export interface RedisFacts {
   clockOffsetMs: number;
 }
 
-/** Asks a Redis what an operator must know to mend it. It writes one key, for a second. Rejects if it does not answer. */
+/** Reads from a Redis what an operator needs to repair it. It writes one key, for a second. Rejects if it does not answer. */
 export async function inspectRedis(url: string): Promise<RedisFacts> {
   const server = redisServer(url, 'baton');
   const { address, options } = server;
@@ -37,7 +37,7 @@ export async function inspectRedis(url: string): Promise<RedisFacts> {
     connectTimeout: ANSWER_MS,
     retryStrategy: () => null,
     sentinelRetryStrategy: () => null,
-    // It asks on, and says that writes are refused.
+    // The other checks continue, and the finding is that writes are refused.
     reconnectOnError: null,
   });
   // The error of the connection. That of the command has no reason.

@@ -32,7 +32,7 @@ const CLUSTER: RedisOptions = {
 const textOf = ({ host, port }: RedisHost): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /**
- * Reads the URL and the files that it names (docs/operating/redis.md). Throws an Error that says what to do if a file cannot
+ * Reads the URL and the files that it names (docs/operating/redis.md). Throws an Error with the remedy if a file cannot
  * be read.
  * @param namespace keeps installations on one server apart
  */

@@ -23,7 +23,7 @@ type TryOutcome =
   | { json: string | undefined }
   | { thrown: unknown; isFinal: boolean; decision?: OutcomeDecision };
 
-/** The steps that call a function of the author: `step`, with its tries, and the looks at unknown outcomes. */
+/** The steps that call a function of the author: `step`, with its tries, and the checks of unknown outcomes. */
 export class FunctionSteps {
   constructor(
     private readonly link: StepLink,
@@ -145,7 +145,7 @@ export class FunctionSteps {
     return answer.done ? this.end(step, valueOf(answer.result), 'asked') : undefined;
   }
 
-  /** What `verify` says about the effect of an earlier try. Undefined: there is none. */
+  /** The result of `verify` about an earlier try. Undefined: the try had no effect. */
   async verified(
     step: HostedStep,
     verify: NonNullable<StepOptions['verify']>,

@@ -39,7 +39,7 @@ export interface FunctionTool<Input> {
   needsApproval?: boolean;
   /**
    * What to do with a call whose worker or process died before its result was stored. `repeat`: call again with the same key. `ask`: a
-   * person says whether to call again. `fail`: never call again, the model reads that the outcome is unknown. Default: `ask`
+   * person decides whether to call again. `fail`: never call again, the model reads that the outcome is unknown. Default: `ask`
    */
   onUnknown?: 'repeat' | 'ask' | 'fail';
   /**

@@ -197,7 +197,7 @@ const offered = ({ name, description = '', inputSchema }: ModelTool): ModelTool 
 });
 
 /**
- * Where an answer keeps the data that its provider wants back with the whole message: in the AI SDK, parts have options, and
+ * Where an answer keeps the data that its provider needs back with the whole message: in the AI SDK, parts have options, and
  * messages have none.
  */
 const OF_MESSAGE = 'batonMessage';
@@ -351,7 +351,7 @@ class SdkParts {
     this.send({ type: `${kind}-delta`, id: this.open.at(-1)?.id, delta: text });
   }
 
-  /** Sends the parts that did not come in pieces. The end of each part has the data that the provider wants back. */
+  /** Sends the parts that did not come in pieces. The end of each part has the data that the provider needs back. */
   end(content: readonly ModelPart[]): void {
     if (this.isClosed) return;
     const streamed = this.open.length > 0;

@@ -25,7 +25,7 @@ export class HostedTools implements CodeTools {
     return Object.fromEntries(tools) as Record<string, never>;
   }
 
-  /** The AI SDK tells the model what is thrown. */
+  /** The AI SDK sends the message of a thrown error to the model. */
   private async execute(name: string, input: unknown): Promise<unknown> {
     const { ok, content, text } = await this.call(name, input);
     if (ok) return text ?? content;

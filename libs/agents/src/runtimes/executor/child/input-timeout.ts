@@ -1,6 +1,6 @@
 import { StepError } from './step-error.js';
 
-/** The code of the error, by which authors know it. */
+/** The code by which authors recognize the error. */
 export const INPUT_TIMEOUT = 'INPUT_TIMEOUT';
 
 /** A question was not answered within its `timeout`. Every attempt throws the same error. */

@@ -7,7 +7,7 @@ import { rejection } from './within-turn.js';
 
 /** A shorter wait stays in the process: to leave it and come back costs more. */
 export const IN_PLACE_MS = 1_000;
-/** A task that asks looks this often at the servers of tools, because each look asks again. An answer looks at once. */
+/** Time between two polls of the tool servers by a task that asks a person: each poll asks again. An answer polls at once. */
 const ASKING_MS = 600_000;
 
 /** What a step waits for. */

@@ -14,7 +14,7 @@ export class StepSlots {
     return this.inFlight > 0;
   }
 
-  /** Resolves when the results of finished steps are delivered, and fewer functions run than may. */
+  /** Resolves when the results of finished steps are delivered and a slot is free. */
   async take(): Promise<void> {
     while (!this.deliveries.isEmpty) await nextTick();
     if (this.inFlight >= STEP_LIMITS.inFlight) await new Promise<void>((resolve) => this.queue.push(resolve));

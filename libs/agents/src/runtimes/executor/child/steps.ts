@@ -53,7 +53,7 @@ export interface StepOptions<Result = unknown> {
   verify?: (call: Pick<StepCall, 'key' | 'signal'>) => Verified | Promise<Verified>;
   /**
    * What to do if the process died while the function ran, and there is no `verify`. `repeat`: run it again with the same key. `ask`:
-   * the task becomes `input-required`, and a person says whether it was carried out. `fail`: the step rejects with a `StepError`
+   * the task becomes `input-required`, and a person answers whether it was carried out. `fail`: the step rejects with a `StepError`
    * whose cause has the name `UnknownOutcome`. Default: `repeat`
    */
   onUnknown?: 'repeat' | 'ask' | 'fail';
@@ -195,7 +195,7 @@ export interface ModelPrompt {
 /** The answer of a model. */
 export interface ModelAnswer {
   text: string;
-  /** What the model has said of its reasoning. */
+  /** The reasoning of the model, if it sends it. */
   reasoning: string;
   /** The JSON value, if there is a schema for it and the answer is whole. */
   data: unknown;
@@ -246,7 +246,7 @@ export interface CodeToolSettings {
 
 /** The result of a call of a tool. */
 export interface ToolAnswer {
-  /** False: the tool has failed, its input is not valid, or a person has refused the call. `content` says why. */
+  /** False: the tool has failed, its input is not valid, or a person has refused the call. `content` has the reason. */
   ok: boolean;
   /** A JSON value. */
   content: unknown;
@@ -356,7 +356,7 @@ export interface DurableSteps {
 /** The secrets of the tenant that has called (docs/agents/executors.md#secrets-of-the-tenant). The function needs no `this`. */
 export interface TenantSecrets {
   /**
-   * Reads a secret of the tenant that `config.secrets` of `agent.yaml` names. Rejects with an Error that says what is missing:
+   * Reads a secret of the tenant that `config.secrets` of `agent.yaml` names. Rejects with an Error that names what is missing:
    * the name in `agent.yaml`, the secret, or its permission for this agent. Do not publish it, and do not return it from a step.
    */
   secret: (name: string) => Promise<string>;

@@ -111,7 +111,7 @@ export class JournaledSteps {
   }
 
   /**
-   * Stores and applies an entry about a call that is under way. The process does not know of it.
+   * Stores and applies an entry about a call that is under way, without a message to the process.
    * @param record what is recorded of the call, to be stored with it
    * @returns its position in the journal
    */
@@ -170,7 +170,7 @@ export class JournaledSteps {
       if (entry.head >= 0 && entry.head === this.head) this.head += 2;
       return;
     }
-    // The process does not know of it yet: what it publishes until the step ends comes after the entry.
+    // No reply has reached the process yet: its events until the step ends come after the entry.
     if (entry.event === 'called') {
       if (step && entry.kind !== 'failed-call') step.called = entry;
       return;

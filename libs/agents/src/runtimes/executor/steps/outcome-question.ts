@@ -9,7 +9,7 @@ const requestedSchema = {
   required: ['done'],
 };
 
-/** Asks a person for the outcome of a step whose process has died. Only the system that the step changes knows it. */
+/** Asks a person for the outcome of a step whose process has died. Only the system that the step changes has it. */
 export function outcomeQuestion({ name, answer }: RecordedStep, key: string): Part[] {
   const lines = [
     ...(answer && 'problem' in answer ? [answer.problem] : []),

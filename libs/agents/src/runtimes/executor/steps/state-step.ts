@@ -1,6 +1,6 @@
 import type { StepReply } from '../step-protocol.js';
 import type { OpenStep } from './open-step.js';
-import { parsed, stateRequestOf } from './step-checks.js';
+import { parseOwnJson, stateRequestOf } from './step-checks.js';
 import type { JournaledSteps } from './journaled-steps.js';
 
 /** Reads or writes the state of the context. A write that a crash has interrupted is recognized by its writer. */
@@ -10,9 +10,9 @@ export async function useState(journal: JournaledSteps, step: OpenStep, request:
   let result: object;
   if (value === undefined) {
     const found = await state.read(key);
-    result = { version: found?.version ?? 0, ...(found && { value: parsed(found.value) }) };
+    result = { version: found?.version ?? 0, ...(found && { value: parseOwnJson(found.value) }) };
   } else {
-    const clean = JSON.stringify(secrets.redactor.value(parsed(value)));
+    const clean = JSON.stringify(secrets.redactor.value(parseOwnJson(value)));
     const writer = journal.keyOf(step);
     const write = { key, value: clean, writer, ...(expected !== undefined && { expected }) };
     const written = await state.write(write);
@@ -24,7 +24,7 @@ export async function useState(journal: JournaledSteps, step: OpenStep, request:
         : {
             isSet: false,
             version: current?.version ?? 0,
-            ...(current && { value: parsed(current.value) }),
+            ...(current && { value: parseOwnJson(current.value) }),
           };
   }
   const json = JSON.stringify(result);

@@ -85,11 +85,11 @@ export function failureOf(error: unknown): StepFailure {
 
 /** The value of a JSON text that the library has made. */
 // oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
-export const parsed = (json: string): unknown => JSON.parse(json) as unknown;
+export const parseOwnJson = (json: string): unknown => JSON.parse(json) as unknown;
 
 /** Throws AgentError for a request that the library never sends. */
 export function stateRequestOf(request: string): StateRequest {
-  const { key, value, expected } = parsed(request || '{}') as Partial<StateRequest>;
+  const { key, value, expected } = parseOwnJson(request || '{}') as Partial<StateRequest>;
   const isKey = typeof key === 'string' && key !== '' && key.length <= STEP_LIMITS.stateKey;
   const isVersion = expected === undefined || (Number.isSafeInteger(expected) && expected >= 0);
   if (!isKey || !isVersion) throw invalid('an invalid key or version');
@@ -99,7 +99,7 @@ export function stateRequestOf(request: string): StateRequest {
 
 /** The call of another agent. Throws AgentError for a request that the library never sends. @param request JSON */
 export function requestOf(request: string): { message: string; data?: unknown; taskId?: string } {
-  const { message, data, taskId } = parsed(request || '{}') as Record<string, unknown>;
+  const { message, data, taskId } = parseOwnJson(request || '{}') as Record<string, unknown>;
   if (typeof message !== 'string' || (taskId !== undefined && typeof taskId !== 'string')) {
     throw invalid('a call without a message');
   }

@@ -70,7 +70,7 @@ export class StepQuestions {
     return kind === 'run' ? outcomeQuestion(step, this.journal.keyOf(step)) : partsOf(question);
   }
 
-  /** The code has gone on without an answer, and ends its turn with a question of its own: the next message answers that one. */
+  /** The code has continued without an answer, and ends its turn with a question of its own: the next message answers that one. */
   async dropQuestions(): Promise<void> {
     const error = { name: 'Error', message: 'the agent has gone on without the answer' };
     const dropped = this.journal.openQuestions().filter(({ asked }) => asked !== undefined);

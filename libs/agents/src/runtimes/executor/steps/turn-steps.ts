@@ -73,7 +73,7 @@ export class TurnSteps {
 
   /**
    * Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends.
-   * @param on `piece` is called with the text of a model as it arrives, if the process wants it, and `say` with the progress of a
+   * @param on `piece` is called with the text of a model as it arrives, if the process asks for it, and `say` with the progress of a
    * call of a tool
    */
   async take(message: StepMessage, signal: AbortSignal, on: StepListeners = {}): Promise<TakenReply> {

@@ -122,7 +122,7 @@ export class ApprovalHistory {
     return input === undefined ? call : { ...call, input };
   }
 
-  /** When a call counts as refused, as a person was told first; undefined = never. In ms. */
+  /** When a call counts as refused: the time that its first question named. In ms; undefined = never. */
   expiryOf(callId: string): number | undefined {
     const since = this.calls.begunAt(callId) ?? 0;
     const first = this.waiting.find(

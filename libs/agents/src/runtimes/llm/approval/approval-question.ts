@@ -37,7 +37,7 @@ function headingOf(calls: readonly ApprovalRequest[]): string {
     : `These ${calls.length} calls need your approval:`;
 }
 
-/** A question of a tool. It names the server, and of an address its host, so that a person knows who asks. */
+/** A question of a tool. It names the server, and of an address its host, so that a person can see which server asks. */
 function questionText({ callId, agents, tool, server, description, question }: ApprovalRequest): string {
   const from = server === undefined ? '' : ` of the server ${server}`;
   const asks = `${askingAgents(agents)}${tool}${from} asks: ${oneLine(description)}`;

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { jsonPart } from '../../../agent-runtime.js';
-import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from '../llm-runtime.fixture.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_INPUT_REQUIRED: ASKS } = TaskState;
@@ -34,7 +34,7 @@ describe('a call that needs an approval', () => {
     bench.provider.reply({ calls: [{ name: 'look', input: { city: 'Bern' } }, bern] });
     const turn = new Dialogue(bench).turn('write it down');
     const outputs = await bench.run(turn);
-    expect(Object.values(seen(outputs).artifacts)).toMatchObject([{ kind: 'tool-call' }]);
+    expect(Object.values(summaryOf(outputs).artifacts)).toMatchObject([{ kind: 'tool-call' }]);
     expect(endOf(outputs)).toEqual({
       state: ASKS,
       text: 'This call needs your approval:\nwrite {\n  "city": "Bern"\n}\nAnswer yes or no.',

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { TaskState } from '@baton/a2a';
 import { collect } from '../../../../../../test/support/agents/turns.js';
 import { startModernServer } from '../../../../../../test/support/mcp-server/modern-server.js';
-import { LlmBench, seen } from '../llm-runtime.fixture.js';
+import { LlmBench, summaryOf } from '../llm-runtime.fixture.js';
 import { McpBench } from './mcp/mcp-tools.fixture.js';
 
 let llm: LlmBench;
@@ -54,7 +54,7 @@ const results = async (number: number): Promise<string[]> =>
 
 async function run(url: string) {
   const turn = llm.turn({ tools: { mcp: [{ name: 'desk', url }] } });
-  return seen(await collect(llm.runtimeWith(mcp.source()).run(turn, new AbortController().signal)));
+  return summaryOf(await collect(llm.runtimeWith(mcp.source()).run(turn, new AbortController().signal)));
 }
 
 describe.each(['modern', 'legacy'] as const)('a resource that a tool of a %s server links', (era) => {

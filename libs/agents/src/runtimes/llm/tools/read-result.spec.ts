@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { MemoryJournal } from '../../../../../../test/support/agents/turns.js';
-import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from '../llm-runtime.fixture.js';
 
 let bench: LlmBench;
 beforeAll(async () => {
@@ -41,7 +41,7 @@ describe('a result that is longer than its limit', () => {
       read({ result: 'call-1-1', from: 49_990 }),
       { text: 'done' },
     );
-    const { status } = seen(await bench.say());
+    const { status } = summaryOf(await bench.say());
     expect(status).toEqual({ state: TaskState.TASK_STATE_COMPLETED });
     expect(await offered(1)).toEqual(['search']);
     expect(await offered(2)).toEqual(['search', 'read_result']);
@@ -83,7 +83,7 @@ describe('a result that is longer than its limit', () => {
     dead.abort('lease-lost');
     await first;
     bench.provider.answer(() => ({ text: 'done' }));
-    const { status } = seen(await bench.run({ ...turn, attempt: 2 }));
+    const { status } = summaryOf(await bench.run({ ...turn, attempt: 2 }));
     expect(status).toEqual({ state: TaskState.TASK_STATE_COMPLETED });
     expect(await newestResult(4)).toContain('line 4999');
     expect(await offered(4)).toEqual(['search', 'read_result']);

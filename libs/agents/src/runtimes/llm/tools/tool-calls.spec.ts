@@ -1,7 +1,7 @@
 import { eventKindOf, TaskState } from '@baton/a2a';
 import { MemoryJournal } from '../../../../../../test/support/agents/turns.js';
 import type { AgentOutput } from '../../../agent-runtime.js';
-import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
+import { LlmBench, summaryOf, toolOf } from '../llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED } = TaskState;
 
@@ -26,7 +26,7 @@ describe('a tool', () => {
       }),
     );
     bench.provider.reply({ calls: [weather, { name: 'news', input: { city: 'Bern' } }] }, { text: 'ok' });
-    const { artifacts } = seen(await bench.say());
+    const { artifacts } = summaryOf(await bench.say());
     expect(Object.keys(artifacts)).toEqual(['call-1-1', 'call-1-2', 'reply-2']);
   });
 
@@ -98,7 +98,7 @@ describe('a tool', () => {
     let made = 0;
     bench.tools.push(toolOf('weather', () => (made += 1)));
     bench.provider.reply({ calls: [call] }, { text: 'sorry' });
-    const { artifacts, status } = seen(await bench.say());
+    const { artifacts, status } = summaryOf(await bench.say());
     expect(artifacts['call-1-1']).toMatchObject({
       data: { ok: false, output: expect.stringContaining(error) },
     });
@@ -129,7 +129,7 @@ describe('a tool', () => {
   it('is called no more than the agent has steps for', async () => {
     bench.tools.push(toolOf('weather', () => 'again'));
     bench.provider.answer(() => ({ calls: [weather] }));
-    const { status } = seen(await bench.say({ steps: 3 }));
+    const { status } = summaryOf(await bench.say({ steps: 3 }));
     expect(status?.text).toContain('had not answered after 3 steps');
     expect(bench.provider.requests).toHaveLength(3);
   });

@@ -184,7 +184,7 @@ export async function measuredCall(
     throw error;
   } finally {
     metrics
-      .of(TOOL_CALLS)
+      .get(TOOL_CALLS)
       .observe({ kind: kindOf(tool), outcome }, (performance.now() - began) / 1000, span?.traceparent);
     span?.end();
   }

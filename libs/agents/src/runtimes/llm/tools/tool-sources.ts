@@ -31,7 +31,7 @@ export type ReadResource = (
   call: Pick<ToolCallContext, 'signal' | 'report'>,
 ) => Promise<ToolResult>;
 
-/** The result of a tool call. The model sees a failure too, and can try something else. */
+/** The result of a tool call. The model reads a failure, too, and can try something else. */
 export interface ToolResult {
   ok: boolean;
   /** A JSON value. */
@@ -65,7 +65,7 @@ export interface AgentTool {
   isFunction?: true;
   /**
    * What to do with a call whose outcome is unknown, because its worker crashed or its connection broke during it. `again`: call again.
-   * `never`: tell the model that the outcome is unknown. `ask`: ask a person whether to call again.
+   * `never`: the model reads that the outcome is unknown. `ask`: ask a person whether to call again.
    */
   repeat: 'again' | 'never' | 'ask';
   /**

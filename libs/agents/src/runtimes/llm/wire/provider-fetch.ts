@@ -28,12 +28,12 @@ const FINISHED_MS = 500;
 
 /**
  * Wraps the fetch for a model provider, whose answers the AI SDK reads too strictly. It
- * - leaves out events that the SDK does not know;
+ * - leaves out events that are unknown to the SDK;
  * - ends an answer at its last event, also if the connection stays open;
- * - sends well-formed Unicode: providers refuse half of a surrogate pair, which a tool may have said;
+ * - sends well-formed Unicode: providers refuse half of a surrogate pair, which the result of a tool may have;
  * - rejects with ProviderError, or fails the body with it, if the provider answers with an error, within a stream too.
  *
- * @param api the interface that the provider speaks
+ * @param api the interface of the provider
  */
 export function providerFetch(fetch: Fetch, api: ModelApi): Fetch {
   return async (input, init) => {

@@ -17,7 +17,7 @@ export async function cancelAtServer(
     await new ModernConnection({ ...modern, connectTimeout, timeout }).cancelTask(taskId, signal);
     return true;
   } catch (error) {
-    // It has answered: it does not know the task, or refuses.
+    // It has answered: the task is unknown, or the cancel is refused.
     return !(signal.aborted || isTransient(error) || wasNotStarted(error));
   }
 }

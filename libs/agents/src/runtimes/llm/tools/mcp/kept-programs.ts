@@ -140,7 +140,7 @@ export class KeptPrograms<P extends KeepableProgram = KeepableProgram> {
     if (this.kept.get(kept.key) !== kept) return Promise.resolve();
     this.kept.delete(kept.key);
     this.report();
-    this.metrics.of(ENDED).inc({ reason });
+    this.metrics.get(ENDED).inc({ reason });
     const { tenantId, server } = kept;
     this.logger.info('kept MCP program ended', { tenantId, mcpServer: server, reason });
     const ending = kept.program.close().finally(() => this.ending.delete(ending));
@@ -150,7 +150,7 @@ export class KeptPrograms<P extends KeepableProgram = KeepableProgram> {
 
   private report(): void {
     const used = [...this.kept.values()].filter(({ inUse }) => inUse).length;
-    this.metrics.of(KEPT).set({ state: 'used' }, used);
-    this.metrics.of(KEPT).set({ state: 'idle' }, this.kept.size - used);
+    this.metrics.get(KEPT).set({ state: 'used' }, used);
+    this.metrics.get(KEPT).set({ state: 'idle' }, this.kept.size - used);
   }
 }

@@ -37,7 +37,7 @@ const CLIENT = { name: 'baton', version: '1.0.0' };
 const HEADER_MISMATCH = -32020;
 /** The client lacks a capability that the server needs. */
 const MISSING_CAPABILITY = -32021;
-/** The server does not know the revision. */
+/** The server does not support the revision. */
 const UNKNOWN_VERSION = -32022;
 
 /** What a call declares that may wait: the server may answer with a task, or ask a person. */
@@ -113,7 +113,7 @@ export class ModernConnection implements ServerConnection {
   /**
    * Asks for the server's revisions.
    * @param isKnown it spoke this revision before: a failure that may pass is no answer
-   * @returns `unsure`: it has not answered. It may be a server of an earlier revision that does not answer what it does not know,
+   * @returns `unsure`: it has not answered. It may be a server of an earlier revision that does not answer unknown requests,
    * or busy
    */
   async discover(signal: AbortSignal, isKnown = false): Promise<'modern' | 'older' | 'unsure'> {

@@ -17,7 +17,7 @@ const MAX_UNREACHABLE_MS = 60 * 60_000;
 const AFTER_TTL_MS = 60_000;
 /** A task without a `ttl` is given up after this time. */
 const MAX_TASK_MS = 30 * 24 * 60 * 60_000;
-/** Code of JSON-RPC. For a task it means that the server does not know it, or that it has expired. */
+/** JSON-RPC code. For a task it means unknown or expired. */
 const INVALID_PARAMS = -32602;
 
 /**

@@ -8,7 +8,7 @@ import { turnWith } from '../../../../../../../test/support/agents/turns.js';
 import { type AgentOutput, jsonPart } from '../../../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../../../approvals.js';
 import type { TaskOrigin } from '../../../../task-origin.js';
-import { LlmBench, seen } from '../../llm-runtime.fixture.js';
+import { LlmBench, summaryOf } from '../../llm-runtime.fixture.js';
 import { McpBench } from './mcp-tools.fixture.js';
 import { form, says, SLOW, startReportServer } from './report-server.fixture.js';
 import { TaskTalk } from './task-talk.fixture.js';
@@ -76,7 +76,7 @@ const read = (): unknown => {
   return input.find(({ type }) => type === 'function_call_output')?.output;
 };
 
-const stateOf = (outputs: AgentOutput[]) => seen(outputs).status;
+const stateOf = (outputs: AgentOutput[]) => summaryOf(outputs).status;
 const calls = (): number => server.calls.length;
 const get = (): number => server.methods.filter((method) => method === 'tasks/get').length;
 
@@ -190,7 +190,7 @@ describe('a tool that answers with a task', () => {
       { tool: 'desk_report', message: 'counts the money' },
     ]);
     task.complete(says('the report'));
-    expect(seen(await talk.run()).artifacts['call-1-1']?.data).toMatchObject({ ok: true });
+    expect(summaryOf(await talk.run()).artifacts['call-1-1']?.data).toMatchObject({ ok: true });
   });
 
   /** Stops a run that polls its task, as a cancel or a worker does. @returns the task of the server */

@@ -2,7 +2,7 @@ import { type Part, Role } from '@baton/a2a';
 import { MemoryJournal, userMessage } from '../../../../../../../test/support/agents/turns.js';
 import { type AgentOutput, jsonPart, plainTextPart } from '../../../../agent-runtime.js';
 import { Suspension } from '../../../../suspension.js';
-import { seen } from '../../llm-runtime.fixture.js';
+import { summaryOf } from '../../llm-runtime.fixture.js';
 
 /** One attempt of a turn. */
 interface Attempt {
@@ -23,7 +23,7 @@ export abstract class TaskTalk {
   readonly progress: unknown[] = [];
   private readonly history = [userMessage('Make the report.', { messageId: 'm-1' })];
   private attempt = 0;
-  private artifacts: ReturnType<typeof seen>['artifacts'] = {};
+  private artifacts: ReturnType<typeof summaryOf>['artifacts'] = {};
 
   /** @param progressId id of the artifact with what the call says while it is made */
   constructor(private readonly progressId: string) {}
@@ -43,7 +43,7 @@ export abstract class TaskTalk {
       for await (const output of this.outputs({ runId, attempt, history, artifacts }, signal))
         outputs.push(output);
     } finally {
-      const { artifacts: made } = seen(outputs);
+      const { artifacts: made } = summaryOf(outputs);
       this.artifacts = { ...this.artifacts, ...made };
       const said = made[this.progressId]?.data;
       if (said !== undefined) this.progress.push(said);
@@ -71,7 +71,7 @@ export abstract class TaskTalk {
 
 const storedAs = ([artifactId, { kind, text, data }]: [
   string,
-  ReturnType<typeof seen>['artifacts'][string],
+  ReturnType<typeof summaryOf>['artifacts'][string],
 ]) => ({
   artifactId,
   name: '',

@@ -22,7 +22,7 @@ export interface ListedTool {
   name: string;
   description: string;
   inputSchema: JsonSchema;
-  /** The server says that a call changes nothing, or that a repeated call changes nothing more. */
+  /** The server declares that a call changes nothing, or that a repeated call changes nothing more. */
   isRepeatable: boolean;
 }
 

@@ -254,7 +254,7 @@ function isSameJson(text: string, value: unknown): boolean {
 
 /** Maximum length of a function name that every provider accepts. */
 const MAX_LENGTH = 64;
-/** Hexadecimal digits that tell shortened names apart: 16 million values for some hundred tools. */
+/** Hexadecimal digits that distinguish shortened names: 16 million values for some hundred tools. */
 const DIGEST_LENGTH = 6;
 
 const OWN_NAMES = new Set([READ_RESULT, READ_RESOURCE]);
