@@ -39,7 +39,7 @@ async function pack(manifest, fill) {
   await run('npm', ['pack', '--ignore-scripts', '--pack-destination', OUT], { cwd: folder });
 }
 
-/** Caches belong to one version of Node.js, and no program reads the maps of bundles without being told to. */
+/** Caches belong to one version of Node.js, and no program reads the maps of bundles by default. */
 const isShipped = (path) => !/bundle\.(cache|js\.map)$|\.stamp$/.test(path);
 
 async function packPlatform(folder) {

@@ -80,8 +80,8 @@ export class Attacker {
     };
     const dry = await this.create(slug, 'llm', config, '?dryRun=true', random);
     const made = await this.create(slug, 'llm', config, '', random);
-    const told = `dry run ${dry.status}, written ${made.status}`;
-    return made.status < 300 ? `${told}, ${await this.send(random, slug)}` : told;
+    const answer = `dry run ${dry.status}, written ${made.status}`;
+    return made.status < 300 ? `${answer}, ${await this.send(random, slug)}` : answer;
   }
 
   /** A request of the tenant's, of any API. Never rejects. */
@@ -137,19 +137,19 @@ export class Attacker {
   }
 
   private async call(random: Random, agent: string, method: string, params: object) {
-    const told = await this.post(
+    const answer = await this.post(
       random,
       `/agents/${agent}`,
       JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
     );
     try {
-      const { result, error } = JSON.parse(told.body) as {
+      const { result, error } = JSON.parse(answer.body) as {
         result?: { task?: { id: string }; status?: { state: string } };
         error?: { message: string };
       };
       return { result, error: error?.message };
     } catch {
-      return { result: undefined, error: `${told.status} ${told.body.slice(0, 80)}` };
+      return { result: undefined, error: `${answer.status} ${answer.body.slice(0, 80)}` };
     }
   }
 }

@@ -138,7 +138,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const changing = versions.run(versionTasks, lasts);
   const deploying = code.run(codeTasks, lasts, options.patience * 1000);
   const faults = await strikeAll(plan, site, (fault) =>
-    tell(`${told(fault)}; ${load.atWork} tasks under way`),
+    tell(`${describeFault(fault)}; ${load.atWork} tasks under way`),
   );
   await deploying;
   await Promise.race([driving, giveTime(load, lasts, options.patience * 1000)]);
@@ -193,5 +193,5 @@ async function giveTime(load: Load, lasts: number, patienceMs: number): Promise<
   load.stopWaiting();
 }
 
-const told = ({ name, detail, from, to }: FaultRecord): string =>
+const describeFault = ({ name, detail, from, to }: FaultRecord): string =>
   `${new Date(from).toISOString().slice(11, 23)} ${name} (${detail}), mended after ${((to - from) / 1000).toFixed(1)} s`;

@@ -132,7 +132,7 @@ describe('the checks find', () => {
     });
     expect(found).toContain(defect);
   });
-  it('a task that is not what its log says, though no client drove it', () => {
+  it('a task that differs from its log, though no client drove it', () => {
     const found = (act: (sound: ReturnType<typeof soundEcho>) => unknown) => {
       const sound = soundEcho();
       act(sound);
@@ -173,7 +173,7 @@ describe('the checks find', () => {
   it('an accepted task that is not there', () => {
     expect(defectsOf(observed(soundEcho(), { stored: [] }))).toEqual(['lost']);
   });
-  it('a task that does not end, whether or not its caller knows of it', () => {
+  it('a task that does not end, also one whose id no caller has', () => {
     const found = planted(({ record }) => (record.finished = false));
     expect(found).toEqual(['stuck']);
     const sound = soundEcho();
@@ -201,7 +201,7 @@ describe('the checks find', () => {
     expect(defectsOf(observed(sound, { records: [] }))).toEqual([]);
     expect(defectsOf(observed(sound))).toContain('stuck');
   });
-  it('a way out of an end that an answer had told', () => {
+  it('a state after an end that an answer had', () => {
     const answered = (...states: string[]) => planted(({ record }) => (record.answeredStates = states));
     expect(answered('completed', 'working')).toEqual(['afterTerminal']);
     expect(answered('canceled')).toEqual(['afterTerminal']);
@@ -382,7 +382,7 @@ describe('checks of calls over MCP', () => {
     server: 'modern',
     client: '2026-07-28',
     taskId: 't',
-    told: { state: 'completed', text: 'done answer 7' },
+    answered: { state: 'completed', text: 'done answer 7' },
     calls: calls('key'),
     questions: [],
   };
@@ -408,7 +408,7 @@ describe('checks of calls over MCP', () => {
     };
     return defectsOf(observed(soundEcho(), { mcp }));
   };
-  const unanswered = { taskId: undefined, told: undefined, fault: 'tools/call: no' };
+  const unanswered = { taskId: undefined, answered: undefined, fault: 'tools/call: no' };
 
   it('find nothing if a tool was called once, again with its key, or after an approval of its unknown outcome', () => {
     expect(found({})).toEqual([]);
@@ -446,15 +446,15 @@ describe('checks of calls over MCP', () => {
     ['a call that the ledger has twice', 'doubled', {}, { effects: [CONFIRMED, CONFIRMED] }],
     ['a call that never came', 'lost', { calls: calls() }],
     ['a call that the ledger does not have', 'wrong', {}, { effects: [] }],
-    ['another answer', 'wrong', { told: { state: 'completed', text: 'done answer 8' } }],
+    ['another answer', 'wrong', { answered: { state: 'completed', text: 'done answer 8' } }],
     ['another answer in A2A', 'wrong', {}, { text: 'done answer 8' }],
     ['another state in A2A', 'wrong', {}, { state: 'failed' }],
-    ['another state', 'wrong', { told: { state: 'failed', text: '' } }, { state: 'failed' }],
+    ['another state', 'wrong', { answered: { state: 'failed', text: '' } }, { state: 'failed' }],
     ['a question about a call that is known', 'wrong', { questions: [[]] }],
     ['a question about a call that may be repeated', 'wrong', { kind: 'again', questions: [['key']] }],
     ['a refusal', 'unexpected', { fault: 'tools/call: no' }],
-    ['a client that gave up', 'stuck', { told: undefined }],
-    ['another task than the one that the client was told', 'lost', { taskId: 'u' }],
+    ['a client that gave up', 'stuck', { answered: undefined }],
+    ['another task than that of the answer', 'lost', { taskId: 'u' }],
   ])('find %s', (_what, defect, change, stored) => expect(found(change, stored)).toContain(defect));
 
   it('find calls and tasks beside those that were made', () => {

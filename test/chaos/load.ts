@@ -114,17 +114,17 @@ export class Load implements Witness {
     const params = speaks ? caller.dialect.sendParams(message, 'block') : { id: taskId };
     const request = { task: 'foreign', agent: expected.agent, method: kind, params, understood: [NOT_FOUND] };
     const api = random.pick(await this.cluster.someApis());
-    const told: string[] = [];
+    const outcomes: string[] = [];
     this.foreignAsked += 1;
     if (kind === stream || kind === subscribe) {
-      const end = await caller.stream(api, request, ({ raw }) => (told.push(raw), 'cut'));
-      if (end.kind === 'ended') told.push('an empty stream');
+      const end = await caller.stream(api, request, ({ raw }) => (outcomes.push(raw), 'cut'));
+      if (end.kind === 'ended') outcomes.push('an empty stream');
     } else {
       const outcome = await caller.call(api, request);
-      if (outcome.kind === 'result') told.push(JSON.stringify(outcome.result));
+      if (outcome.kind === 'result') outcomes.push(JSON.stringify(outcome.result));
     }
     // Whatever else it was is judged with the other oddities.
-    for (const outcome of told) this.foreignAsks.push({ method: kind, asker: stranger.tenant, outcome });
+    for (const outcome of outcomes) this.foreignAsks.push({ method: kind, asker: stranger.tenant, outcome });
   }
 
   private async drive(plan: TaskPlan): Promise<void> {

@@ -72,7 +72,7 @@ export class McpLoad {
         config: {
           model: 'openai-compatible/m',
           baseUrl: provider.url,
-          prompt: 'Call the tool that you are told.',
+          prompt: 'Call the tool that the message names.',
           tools: { mcp: [{ ...PATIENT, name: 'desk', url: outside.servers[server] }] },
         },
       };
@@ -263,5 +263,5 @@ function replyTo({ messages }: ChatRequest) {
 
 function noteEnd(record: McpRecord, result: McpAnswer['result']): void {
   const state = result?._meta?.['baton/state'] ?? (result === undefined ? 'canceled' : 'completed');
-  record.told = { state, text: textOf(result?.content) };
+  record.answered = { state, text: textOf(result?.content) };
 }

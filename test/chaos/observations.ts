@@ -143,7 +143,7 @@ export interface McpRecord {
   client: string;
   taskId?: string;
   /** The end in the answer to the client. Unset: the client gave up. */
-  told?: { state: string; text: string };
+  answered?: { state: string; text: string };
   /** The error that the client got in place of an answer. */
   fault?: string;
   /** Each call that has reached the tool: its effect key, and when, in ms since the epoch. */

@@ -76,7 +76,7 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     attacks: attacks.length,
     dueTimes: schedules.reduce((sum, { fired, passed }) => sum + fired + passed, 0),
     mcpCalls: count(
-      mcp.records.map(({ kind, server, told }) => `${kind}, ${server}: ${told?.state ?? 'no end'}`),
+      mcp.records.map(({ kind, server, answered }) => `${kind}, ${server}: ${answered?.state ?? 'no end'}`),
     ),
     mcpQuestions: mcp.records.reduce((sum, { questions }) => sum + questions.length, 0),
     mcpRepeats: mcp.records.reduce((sum, { calls }) => sum + Math.max(0, calls.length - 1), 0),

@@ -50,7 +50,7 @@ describe('the TCP proxy', () => {
   const write = (client: Client, text: string) =>
     new Promise<void>((resolve) => client.socket.write(text, () => resolve()));
 
-  it('passes everything on, late if it is told to', async () => {
+  it('passes everything on, late if a delay is set', async () => {
     const client = new Client(proxy.port);
     await write(client, 'a');
     await client.got('a');

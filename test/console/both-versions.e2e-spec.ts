@@ -129,7 +129,7 @@ describeConsole('a prompt that is being written in the console', () => {
     expect(await nextOf('given')).toEqual(next);
   });
 
-  nightlyIt('says so when another version has answered', async () => {
+  nightlyIt('shows when another version has answered', async () => {
     const page = await edit('raced', 'Be very brief today.');
     await baton.stack.killWorkers();
     await runBoth(page);

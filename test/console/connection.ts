@@ -45,7 +45,7 @@ describeConsole('a console whose connection fails', () => {
     expect(gone.size).toBe(1);
   });
 
-  nightlyIt('says so where that does not help, and tries again when it is asked', async () => {
+  nightlyIt('shows that this does not help, and tries again on request', async () => {
     baton.expectFaults(MISSING);
     const page = await open();
     let loads = 0;
@@ -61,7 +61,7 @@ describeConsole('a console whose connection fails', () => {
     await secrets(page).waitFor();
   });
 
-  it('stays where it is while it is offline, and says so', async () => {
+  it('stays on its page while it is offline, and shows it', async () => {
     baton.expectFaults(MISSING);
     const page = await open();
     await page.context().setOffline(true);

@@ -49,7 +49,7 @@ describeConsole('the first page of the console', () => {
   };
   const section = (page: Page, name: string) => page.getByRole('region', { name });
 
-  it('says how to begin where no task is', async () => {
+  it('shows how to begin without tasks', async () => {
     const page = await open();
     await page.getByRole('heading', { name: 'No tasks in the last 14 days' }).waitFor();
     await section(page, 'Agents that fail').getByText('No task has failed').waitFor();
@@ -100,7 +100,7 @@ describeConsole('the first page of the console', () => {
     expect(await baton.widthOf(page)).toBeLessThanOrEqual(390);
   });
 
-  it('leads a token that sees no tasks to its first page, or says that there is none', async () => {
+  it('leads a token without tasks to its first page, or shows that there is none', async () => {
     const page = await baton.open({ token: await baton.stack.createToken(tenant.slug, 'secrets:write') });
     await page.getByRole('heading', { name: 'Secrets', level: 1 }).waitFor();
     const none = await baton.open({ token: await baton.stack.createToken(tenant.slug, 'records:read') });

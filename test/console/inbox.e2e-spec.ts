@@ -94,7 +94,7 @@ describeConsole('the inbox of the console', () => {
     await page.close();
   };
 
-  it('says what would be there while nothing waits', async () => {
+  it('explains itself while nothing waits', async () => {
     const page = await open();
     await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
     await page.getByText('You see those of all tasks of the tenant.').waitFor();
@@ -191,7 +191,7 @@ describeConsole('the inbox of the console', () => {
     expect(JSON.stringify((await taskOf(ids[2]!)).task)).toContain('No more');
   });
 
-  nightlyIt('says why an answer was not taken, and keeps it', async () => {
+  nightlyIt('shows why an answer was not taken, and keeps it', async () => {
     const id = await send('echo', 'Book a room', ASKING);
     const page = await open();
     await entry(page, id).getByLabel('Your answer').fill('with a view');

@@ -162,7 +162,7 @@ describeConsole('the playground', () => {
   it.each([
     ['1.0', 'JSON-RPC'],
     ['0.3', 'HTTP+JSON'],
-  ])('goes on after a cut, over A2A %s and %s, and loses and doubles no frame', async (version, binding) => {
+  ])('resumes after a cut, over A2A %s and %s, without a lost or doubled frame', async (version, binding) => {
     hold.hold();
     const page = await open('pacer');
     await choose(page, version);

@@ -49,7 +49,7 @@ describeConsole('sign-in to the console', () => {
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
   });
 
-  nightlyIt('says what is wrong with a token, and signs no user in', async () => {
+  nightlyIt('shows what is wrong with a token, and signs no user in', async () => {
     baton.expectFaults(/401/);
     const page = await baton.open();
     await page.getByLabel('Token').first().fill('baton_wrong');
@@ -90,7 +90,7 @@ describeConsole('sign-in to the console', () => {
     expect(await page.evaluate('JSON.stringify(sessionStorage)')).not.toContain(token);
   });
 
-  nightlyIt('says when a token is no longer good', async () => {
+  nightlyIt('shows when a token is no longer valid', async () => {
     baton.expectFaults(/401/);
     const token = await baton.stack.createToken(tenant.slug, 'tasks:read');
     const page = await baton.open({ token, path: '/tasks' });
@@ -223,7 +223,7 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('link', { name: id }).waitFor();
     });
 
-    nightlyIt('says that the sign-in has expired, and leads back to the page after another', async () => {
+    nightlyIt('shows that the sign-in has expired, and leads back to the page after another', async () => {
       baton.expectFaults(OF_PROVIDER);
       const page = await baton.open({ path: '/usage' });
       await signIn(page, 'bob');
@@ -239,7 +239,7 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('heading', { name: 'Usage and limits' }).waitFor();
     });
 
-    nightlyIt('says why the user is not signed in, and leads to another try', async () => {
+    nightlyIt('shows why the user is not signed in, and leads to another try', async () => {
       baton.expectFaults(OF_PROVIDER, /The provider has refused|not begun in this tab/);
       const page = await baton.open({ path: '/tasks' });
       await page.getByRole('button', { name: /^Sign in at/ }).click();

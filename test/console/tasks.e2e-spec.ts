@@ -377,7 +377,7 @@ describeConsole('tasks in the console', () => {
   });
 
   nightlyIt(
-    'are told apart by their first messages, and by the first sentence of the error in their agent',
+    'are distinguished by their first messages, and by the first sentence of the error in their agent',
     async () => {
       const id = await send('Look at <b>this</b>\n\nparcel');
       await writeError(baton.stack.database.url, id, 'The desk is <i>closed</i>. It opens at 8.');

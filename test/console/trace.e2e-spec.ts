@@ -94,7 +94,7 @@ describeConsole('the trace of a task', () => {
     expect(await baton.widthOf(page)).toBe(page.viewportSize()?.width);
   });
 
-  it('says why a call of a model failed', async () => {
+  it('shows why a call of a model failed', async () => {
     provider.reset();
     provider.reply({ status: 402, error: 'Pay first.' });
     const caller = new RawCaller(baton.stack.url(0, 'payer'), tenant.token);
@@ -106,7 +106,7 @@ describeConsole('the trace of a task', () => {
       .waitFor();
   });
 
-  it('shows what a model was sent to those who may read it, and tells others what they lack', async () => {
+  it('shows the request to a model to those who may read it, and to others the scope that they lack', async () => {
     provider.reset();
     provider.reply({ text: 'Nothing is due.' });
     await createAgent('clerk', { prompt: 'Be <b>thrifty</b>.', record: 'all' });

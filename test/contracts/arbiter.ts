@@ -169,9 +169,9 @@ describeContract('arbiter', { prepare, headers: { 'A2A-Version': '1.0' } }, (api
       'x-arbiter.input_tokens': 0,
       'x-arbiter.output_tokens': 0,
     });
-    const told = (await send('hi', {}, { agent: 'teller' })).json.result.metadata;
-    expect(told).toMatchObject({ 'x-arbiter.input_tokens': 142, 'x-arbiter.output_tokens': 218 });
-    expect(told['x-arbiter.agent_id']).toMatch(/./);
+    const metadata = (await send('hi', {}, { agent: 'teller' })).json.result.metadata;
+    expect(metadata).toMatchObject({ 'x-arbiter.input_tokens': 142, 'x-arbiter.output_tokens': 218 });
+    expect(metadata['x-arbiter.agent_id']).toMatch(/./);
   });
 
   it('A-22 a model provider that fails makes a failed task, not an error', async () => {

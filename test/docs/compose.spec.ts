@@ -486,7 +486,7 @@ describe('docker-compose.yml', () => {
     expect(published?.target).toBe(8080);
   });
 
-  it('starts as many workers as WORKERS says, with the agents of BATON_AGENTS_DIR', () => {
+  it('starts WORKERS workers, with the agents of BATON_AGENTS_DIR', () => {
     const { deploy, volumes } = services.worker ?? {};
     expect([
       filledIn(deploy?.replicas ?? '', {}),

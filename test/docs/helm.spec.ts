@@ -443,7 +443,7 @@ withHelm('what the chart renders', () => {
     );
   });
 
-  it('refuses what it does not know, and secrets among the settings', () => {
+  it('refuses unknown values, and secrets among the settings', () => {
     expect(refusal({})).toContain('existingSecret');
     expect(refusal({ existingSecret: 'baton', workers: {} })).toContain('workers');
     expect(refusal({ existingSecret: 'baton', settings: { DATABASE_URL: 'postgres://x' } })).toContain(

@@ -37,7 +37,7 @@ describe('the pages on shared resources', () => {
 });
 
 describe('the shared resources', () => {
-  it('have each bound of a process in a row: a setting whose name says so, and each limit of a tenant', () => {
+  it('have each bound of a process in a row: a setting by its name, and each limit of a tenant', () => {
     const { limits: _, ...groups } = PROCESS_GROUPS;
     const bounds = Object.values(groups)
       .flatMap(({ settings }) => Object.keys(settings))

@@ -31,7 +31,7 @@ describe.each(names)('the workflow %s', (name) => {
   const { permissions, jobs } = read(name);
   const steps = Object.values(jobs).flatMap((job) => job.steps);
 
-  it('may only read, unless a job says otherwise', () => {
+  it('may only read, except for jobs with rights of their own', () => {
     expect(permissions).toEqual({ contents: 'read' });
     const writing = Object.entries(jobs).filter(([, job]) => job.permissions);
     expect(writing.map(([job]) => job)).toEqual(name === 'release.yml' ? ['release'] : []);

@@ -99,7 +99,7 @@ describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
         expect(task.history.length).toBeGreaterThanOrEqual(5);
       });
 
-      it('streams, and its card says what it can', async () => {
+      it('streams, and its card has its capabilities', async () => {
         const frames: Frame[] = [];
         const stream = callerOf('countdown').stream('SendStreamingMessage', sendParams('3'));
         for await (const frame of stream) frames.push(frame);

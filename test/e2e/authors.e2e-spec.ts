@@ -20,7 +20,7 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 const ROOT = join(__dirname, '../..');
 const run = promisify(execFile);
 
-/** Waits while it is told `wait`, until a file is there. Its answer names its version. */
+/** Waits for a file if its message is `wait`. Its answer names its version. */
 const agentOf = (version: string, gate: string): string => `
 import { Role } from '@a2a-js/sdk';
 import { AgentEvent, type AgentExecutor, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
@@ -113,11 +113,11 @@ describe("the author's loop", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Saves the module, and resolves when the author was told of it. */
-  const save = async (text: string, told: string): Promise<void> => {
-    const before = local.output.split(told).length;
+  /** Saves the module, and resolves when `npm start` has printed it. */
+  const save = async (text: string, line: string): Promise<void> => {
+    const before = local.output.split(line).length;
     writeFileSync(module, text);
-    await local.printed(told, before);
+    await local.printed(line, before);
   };
   const ask = async (text: string): Promise<string> => {
     const { result } = await caller.call('SendMessage', sendParams(text));
@@ -165,7 +165,7 @@ describe("the author's loop", () => {
     expect(rest).toContain('TASK_STATE_COMPLETED');
   });
 
-  it('tells file and line of a mistake, and goes on with the old code until it is mended', async () => {
+  it('prints file and line of a mistake, and keeps the old code until it is corrected', async () => {
     await save('export default class {}\n\nconst broken = {{;\n', `${module}:3: could not be loaded`);
     await local.printed('Agent hello keeps the code before this change.');
     expect(await ask('hi')).toContain('second');
@@ -206,9 +206,9 @@ describe("the author's loop", () => {
   });
 
   it('takes a new agent, and a changed agent.yaml', async () => {
-    const told = 'Agent second is loaded again.';
+    const line = 'Agent second is loaded again.';
     await run(process.execPath, [join(ROOT, 'bin/create-baton-agent/index.mjs'), join(agents, 'second')]);
-    await local.printed(told);
+    await local.printed(line);
     const file = join(agents, 'second/agent.yaml');
     writeFileSync(file, readFileSync(file, 'utf8').replace('Second', 'Renamed'));
     const card = `${demo.url}/agents/second/.well-known/agent-card.json`;

@@ -141,7 +141,7 @@ describe('a peer that breaks HTTP', () => {
     expect(statusOf(await answerTo(`${chunkedPost()}zz\r\nhello`))).toBe('400');
   });
 
-  it('with bytes that are not UTF-8 is told so', async () => {
+  it('with bytes that are not UTF-8 gets an error that names UTF-8', async () => {
     const body = Buffer.concat([
       Buffer.from('{"jsonrpc":"2.0","id":"'),
       Buffer.from([0xff, 0xfe]),

@@ -79,7 +79,7 @@ describe('an operation on many tasks', () => {
     await expect(stack.baton('bulk', 'begin', 'cancel', ...door())).rejects.toThrow('Say which tasks');
   });
 
-  it('continues the failed tasks with an error: what was paid is not paid again, and says what could not be done', async () => {
+  it('continues the failed tasks with an error: what was paid is not paid again, and failures are listed', async () => {
     writeFileSync(join(folder, 'broken'), 'a b c');
     const failed = await Promise.all(['a', 'b', 'c'].map((text) => send('payer', text)));
     expect(await statesOf(failed)).toEqual(Array(3).fill('failed'));

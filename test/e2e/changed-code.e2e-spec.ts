@@ -100,7 +100,7 @@ describe('code that changes while its tasks run', () => {
     expect(effects()).toEqual(['one', 'after']);
   });
 
-  it('lets a parked task go on when a person says so', async () => {
+  it('lets a parked task continue when a person resumes it', async () => {
     const id = await asleep();
     expect((await ask(`/v1/tasks/${id}/resume`, 'POST')).status).toBe(409);
     writeFileSync(join(folder, 'effects-outside'), '');
@@ -115,7 +115,7 @@ describe('code that changes while its tasks run', () => {
     expect(effects()).toEqual(['one', 'after']);
   });
 
-  it('says before a deploy which tasks would not fit, and does nothing', async () => {
+  it('lists before a deploy the tasks that would not fit, and does nothing', async () => {
     const id = await asleep('1h');
     const check = async (...before: string[]) => {
       const candidate = join(folder, 'candidate/changing');

@@ -147,7 +147,7 @@ describe('a failed task of an agent in code', () => {
     expect(saidIn(done)).toBe('one two three pay window book ask hotel');
   });
 
-  it('is told why it cannot go on', async () => {
+  it('gets the reason why it cannot continue', async () => {
     const done = await send('payer', 'trip');
     const { status, body } = await post(`${done.id as string}/continue`);
     expect(status).toBe(400);

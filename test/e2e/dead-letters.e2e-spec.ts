@@ -118,7 +118,7 @@ it('lets a tenant redeliver its own, once, and no other tenant', async () => {
   expect((await ended(again.body.request_id as string)).status.state).toBe('TASK_STATE_COMPLETED');
 });
 
-it('fails a task whose agent wants no second attempt after the first death', async () => {
+it('fails a task whose agent has one attempt after the first death', async () => {
   rmSync(antidote, { force: true });
   const { result } = await poisoned('fragile', 'carefully');
   expect(result?.task.status.state).toBe('TASK_STATE_FAILED');

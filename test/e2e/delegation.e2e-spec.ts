@@ -172,7 +172,7 @@ describe('the index', () => {
     return (await index.call('SendMessage', sendParams('who has file 9?'))).result!.task;
   };
 
-  it('says plainly that it has no model, and lists the agents', async () => {
+  it('answers that it has no model, and lists the agents', async () => {
     const { artifacts } = await ask();
     expect(artifacts[0].parts[0].text).toMatch(
       /There is no model behind me(.|\n)*- clerk \(clerk\): The clerk/,

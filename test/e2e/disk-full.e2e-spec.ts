@@ -83,8 +83,8 @@ else
         return refused.length >= 3;
       };
       expect(await waitUntil(isRefused, Infinity)).toBe(true);
-      const told = { status: 503, reason: expect.stringContaining('send the request again') as string };
-      expect(refused).toEqual([told, told, told]);
+      const refusal = { status: 503, reason: expect.stringContaining('send the request again') as string };
+      expect(refused).toEqual([refusal, refusal, refusal]);
       const isNamed = async (): Promise<boolean> => {
         await isRefused();
         return (await management('/readyz')).includes('postgres cannot write, because its disk is full');

@@ -12,7 +12,7 @@ import { completes, followToCompletion, increasing, textsOf } from '../support/s
 const RUNS = 20;
 const CHUNKS = 20;
 const hold = new Hold();
-/** Runs in hand do not end before a worker that is told to stop does. */
+/** Runs do not end before a worker that shuts down. */
 const ENV = { ...hold.env, ...CRASH_SETTINGS, WORKER_GRACE_MS: '1' };
 afterAll(() => hold.remove());
 

@@ -166,7 +166,7 @@ it('offers the functions of its folder to the model, and makes its calls with se
   expect(lastRequest()).toContain(String.raw`\"isTask\":true`);
 });
 
-it('leaves out agents whose functions cannot be loaded, and says which file is wrong', async () => {
+it('leaves out agents whose functions cannot be loaded, and names the wrong file', async () => {
   const headers = { authorization: `Bearer ${tenant.token}` };
   const { json } = await exchange(stack.apis[0]!.url, { method: 'GET', path: '/v1/agents', headers });
   const { load_failures: failures } = json as {
@@ -192,7 +192,7 @@ it('leaves out agents whose functions cannot be loaded, and says which file is w
   ]);
 });
 
-it('tells the model what is wrong: an input, an error of the function, a process that ended', async () => {
+it('sends the fault to the model: an input, an error of the function, a process that ended', async () => {
   provider.reply(
     { calls: [{ name: 'pay', input: { amount: 0 } }] },
     { calls: [{ name: 'note', input: { what: 'luck' } }] },
@@ -234,7 +234,7 @@ nightlyDescribe('a worker that is killed during a call', () => {
     return result!.task.id;
   };
 
-  it('the call is made again with the same key, if the tool says that it may be', async () => {
+  it('the call is made again with the same key, if the tool allows it', async () => {
     const id = await begin('pay', '/keyed/pay');
     const task = await ended(id);
     expect(task.status.state).toBe(COMPLETED);

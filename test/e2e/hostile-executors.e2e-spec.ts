@@ -232,9 +232,9 @@ describe('code of an agent that writes to its worker past the library of Baton',
       { times: 20_000, messages: [{ type: 'events', turn: 99, size: 1, events: [large] }] },
     ]) {
       const most = memoryMb() + 250;
-      const told = { isOver: false };
-      const answer = tell(lie).finally(() => (told.isOver = true));
-      while (!told.isOver) {
+      const state = { isOver: false };
+      const answer = tell(lie).finally(() => (state.isOver = true));
+      while (!state.isOver) {
         expect(memoryMb()).toBeLessThan(most);
         await delay(50);
       }

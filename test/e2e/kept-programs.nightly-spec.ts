@@ -77,7 +77,7 @@ async function untilGone(pid: number): Promise<void> {
   while (isRunning(pid)) await setTimeout(50);
 }
 
-it('a program keeps what it knows for the next task of its context, and for none of another context or caller', async () => {
+it('a program keeps its state for the next task of its context, and for none of another context or caller', async () => {
   const contextId = newContext();
   const first = await count(contextId);
   expect(await count(contextId)).toEqual({ count: 2, pid: first.pid });

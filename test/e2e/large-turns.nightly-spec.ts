@@ -194,7 +194,7 @@ describe.each(DRIVERS)('a turn that is larger than what a task shows, on %s', (d
     expect(peakOf(stack.apis[0]!)).toBeLessThan(MAX_MIB);
   });
 
-  it('fails at its limit and says which, and its stream ends', async () => {
+  it('fails at its limit with its name, and its stream ends', async () => {
     const { slug, token: limited } = await stack.createTenant();
     await stack.baton('tenants', 'limits', slug, '--bytes-per-run', String(3 * MIB));
     const caller = new RawCaller(stack.url(0, 'flood'), limited);

@@ -8,7 +8,7 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { until } from '../support/until.js';
 
-/** Longer than any test: what is changed is in force because every process is told. */
+/** Longer than any test: a change is in force because every process gets a control message. */
 const ENV = { TOKEN_CACHE_MS: '600000', WORKER_CONCURRENCY: '100' };
 const FOR_LONG = { echo: { chunks: 2, delayMs: 300_000 } };
 

@@ -154,7 +154,7 @@ describe('an llm agent', () => {
   });
 
   // By day `durable-steps.spec` has this and the next.
-  nightlyIt('says its whole answer once though its worker is killed in the middle of it', async () => {
+  nightlyIt('streams its whole answer once though its worker is killed in the middle of it', async () => {
     const client = await connect('openai');
     provider.reply({ text: ['It is ', 'half past'], fault: { kind: 'stall', after: 4 } });
     provider.reply({ text: ['It is ', 'noon.'] });

@@ -275,7 +275,7 @@ describe('npm start', () => {
     expect((await send('hello')).status.state).toBe('TASK_STATE_COMPLETED');
   });
 
-  it('does without Redis where there is none, and says so in one line', () => {
+  it('does without Redis where there is none, and prints one line about it', () => {
     const note = first.output.split('\n').find((line) => line.includes('Messaging:'));
     expect(note).toMatch(/Messaging: Postgres, because there is neither REDIS_URL nor redis-server/);
   });
@@ -334,7 +334,7 @@ describe('npm start with a Postgres, a Redis and agents that it is given, beside
   });
 });
 
-describe('npm start says in one sentence what is wrong, and leaves nothing running', () => {
+describe('npm start prints one sentence about the fault, and leaves nothing running', () => {
   const home = temporaryHome();
   afterAll(() => home.remove());
 

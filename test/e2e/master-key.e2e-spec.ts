@@ -17,7 +17,7 @@ import { until } from '../support/until.js';
 const newKey = (): string => randomBytes(32).toString('base64');
 
 describe('a process with another master key', () => {
-  it('does not start, and says which key it needs', async () => {
+  it('does not start, and names the key that it needs', async () => {
     const database = await createDatabase();
     const [key, stray] = [newKey(), newKey()];
     const api = await startProcess('api', { DATABASE_URL: database.url, BATON_MASTER_KEY: key });

@@ -206,7 +206,7 @@ describe('a client that has tasks', () => {
     expect((await until(taskId as string, 'completed')).result.isError).toBe(true);
   });
 
-  it('cancels a task, and is told the same if it has ended', async () => {
+  it('cancels a task, and gets the same answer if it has ended', async () => {
     const { taskId } = await made({ message: 'x' }, { delayMs: 600_000 });
     for (const api of [1, 0]) {
       const { result } = await taskCaller(api).call('tasks/cancel', { taskId });

@@ -33,7 +33,7 @@ describe('an API without any worker', () => {
   };
   const logged = (text: string): number => stack.apis[0]!.log().split(text).length - 1;
 
-  it('answers a blocking send with the task as it is, and says everywhere that there is no worker', async () => {
+  it('answers a blocking send with the task as it is, and reports everywhere that there is no worker', async () => {
     const [now, before] = await Promise.all([
       new RawCaller(stack.url(0), token).call('SendMessage', sendParams('x')),
       new RawCaller(stack.url(0), token, '0.3').call('message/send', {

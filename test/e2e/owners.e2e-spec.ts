@@ -80,7 +80,7 @@ function rest(bearer: string, method: string, path: string, body?: object): Prom
   return exchange(stack.apis[0]!.url, { method, path, headers, ...(body && { body }) });
 }
 
-/** A guest of the public host of an agent, who is told apart by a secret of its own or by its address. */
+/** A guest of the public host of an agent, who is identified by a secret of its own or by its address. */
 class Guest {
   constructor(
     private readonly agent: string,
@@ -157,14 +157,14 @@ describe('a guest of a public host', () => {
     expect(await bert.say('main', 'what is my card?')).toBe('what is my card?');
     expect(await anne.say('main', 'what is my card?')).toBe('my card is 4711 | what is my card?');
     const contextId = randomUUID();
-    const told = (guest: Guest, text: string, more: object = {}) => guest.send(text, { contextId, ...more });
-    const annes = await told(anne, 'my card is 4711');
+    const ask = (guest: Guest, text: string, more: object = {}) => guest.send(text, { contextId, ...more });
+    const annes = await ask(anne, 'my card is 4711');
     const saidTo = ({ artifacts }: Wired) => artifacts[0].parts[0].text as string;
-    expect(saidTo(await told(bert, 'and mine?'))).toBe('and mine?');
-    expect(saidTo(await told(bert, 'and this?', { contextId: '', referenceTaskIds: [annes.id] }))).toBe(
+    expect(saidTo(await ask(bert, 'and mine?'))).toBe('and mine?');
+    expect(saidTo(await ask(bert, 'and this?', { contextId: '', referenceTaskIds: [annes.id] }))).toBe(
       'and this?',
     );
-    expect(saidTo(await told(anne, 'and mine?'))).toBe('my card is 4711 | and mine?');
+    expect(saidTo(await ask(anne, 'and mine?'))).toBe('my card is 4711 | and mine?');
     const withToken = await tokenCaller(tenant.token, 'recall').call(
       'SendMessage',
       sendParams('and mine?', { contextId }),
@@ -247,7 +247,7 @@ describe('a guest of a public host', () => {
     expect(await send(withToken)).toContain('tasksWaiting of this tenant is reached, which is 4');
   });
 
-  it('is told of a secret that is none', async () => {
+  it('gets an error for a secret that is none', async () => {
     const answer = await new Guest('echo', 'guessable').call('SendMessage', sendParams('hi'));
     expect(answer.error).toMatchObject({ code: -32602, message: expect.stringContaining('Baton-Guest') });
   });
@@ -326,7 +326,7 @@ describe('a token', () => {
     expect(await said(one, 'what is my card?')).toBe('my card is 4711 | what is my card?');
   });
 
-  it('approves with tasks:approve alone, not for itself where the agent says so, and it is known who did', async () => {
+  it('approves with tasks:approve alone, not for itself where the agent forbids it, and the approver is recorded', async () => {
     const asks = async (caller: RawCaller) =>
       (await caller.call('SendMessage', sendParams('pay'))).result!.task.id as string;
     const says = (caller: RawCaller, taskId: string, more: object = {}) =>
@@ -353,7 +353,7 @@ describe('a token', () => {
     });
   });
 
-  it('is told of the tasks that wait for it, and of no others', async () => {
+  it('reads the tasks that wait for it, and no others', async () => {
     const own = await stack.createTenant();
     const mcp = [{ ...PATIENT, name: 'desk', url: server.url, allow: ['pay'], approval: ['pay'] }];
     const settings = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Pay.', tools: { mcp } };
@@ -488,7 +488,7 @@ describe('a user of an OpenID provider', () => {
     expect((await again.call('SendMessage', sendParams('here', { taskId: id }))).result!.task.id).toBe(id);
   });
 
-  it('may do what its token says, at this server and tenant alone', async () => {
+  it('has the rights of its token, at this server and tenant alone', async () => {
     const machine = await openId.machineToken();
     expect((await rest(machine, 'GET', '/v1/tasks')).status).toBe(200);
     const forbidden = await rest(machine, 'PUT', '/v1/secrets/x', { value: 'y' });

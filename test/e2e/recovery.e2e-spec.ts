@@ -60,7 +60,7 @@ class Follower {
   }
 }
 
-/** Some tasks; resolves when all have said their first chunk. They say no more until `done`, or until the test releases them. */
+/** Some tasks; resolves when all have sent their first chunk. They send no more until `done`, or until the test releases them. */
 async function followMany(count: number) {
   hold.hold();
   let look: () => void = () => undefined;
@@ -236,7 +236,7 @@ describe.each(driversOf('redis'))('on %s, with long leases', (driver) => {
   }
 
   // How long it takes with the leases of production is measured by bench/recovery.mjs.
-  it('lets the runs of a killed worker speak again as soon as its connection has ended, and no others', async () => {
+  it('continues the runs of a killed worker as soon as its connection has ended, and no others', async () => {
     const { echoes, reach, done } = await followMany(20);
     const { worker, tasks } = await busiest();
     await worker.kill();
@@ -256,7 +256,7 @@ describe('with a Postgres of its own', () => {
   let postgres: PrivatePostgres;
   beforeAll(async () => {
     postgres = await startPrivatePostgres();
-    // A worker that is told to stop does not wait for its runs.
+    // A worker that shuts down does not wait for its runs.
     await start({ database: postgres, env: { ...ENV, WORKER_GRACE_MS: '1' } });
   });
   afterAll(() => stack.stop());
@@ -274,7 +274,7 @@ describe('with a Postgres of its own', () => {
     expect(await attempts(echoes)).toEqual([1]);
   });
 
-  nightlyIt('ends a worker that is told to stop while Postgres is away for good', async () => {
+  nightlyIt('ends a worker that shuts down while Postgres is away for good', async () => {
     const { echoes, done } = await followMany(8);
     const { worker } = await busiest();
     await postgres.stop();

@@ -62,8 +62,8 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
     while (!(await shown(taskId)).some(isSent));
   }
   const dataOf = ({ json }: Receiver['received'][number]) => json.data as Record<string, unknown>;
-  /** What the receiver was told, such as `input-required` or `input-required reminder`. */
-  const told = (taskId: string): string[] =>
+  /** The notices of the receiver, such as `input-required` or `input-required reminder`. */
+  const received = (taskId: string): string[] =>
     hook.received
       .filter((received) => dataOf(received).task_id === taskId)
       .map((received) => {
@@ -72,7 +72,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
         return `${String(state)}${reminder === true ? ' reminder' : ''}${kind}`;
       });
   async function until(taskId: string, what: string): Promise<void> {
-    while (!told(taskId).includes(what)) await hook.reach(hook.received.length + 1);
+    while (!received(taskId).includes(what)) await hook.reach(hook.received.length + 1);
   }
   /** A `kill -9` of the worker, and a queue that has lost everything. */
   async function crash(): Promise<void> {
@@ -82,7 +82,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
   }
 
   nightlyIt(
-    'is told again once, and escalated once, although workers die and the queue is lost',
+    'is reminded of once, and escalated once, although workers die and the queue is lost',
     async () => {
       await post('webhooks', { url: hook.url });
       // A webhook of a killed worker is free after its lease of 15 seconds, and a reminder that is later than the escalation is not sent.
@@ -99,7 +99,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
       // Later events show that nothing came twice.
       await caller.call('SendMessage', sendParams('Basel', { taskId }));
       await until(taskId, 'completed');
-      expect(told(taskId).filter((each) => / /.test(each))).toEqual([
+      expect(received(taskId).filter((each) => / /.test(each))).toEqual([
         'input-required reminder',
         'input-required escalation',
       ]);
@@ -128,6 +128,6 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
     await caller.call('SendMessage', sendParams('Basel', { taskId: answered }));
     const waiting = await ask(caller);
     await until(waiting, 'input-required reminder');
-    expect(told(answered)).toEqual(['input-required']);
+    expect(received(answered)).toEqual(['input-required']);
   });
 });

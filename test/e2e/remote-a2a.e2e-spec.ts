@@ -93,7 +93,7 @@ describe('agents that live elsewhere', () => {
   }
 
   // By day remote-versions.spec has both over each binding.
-  nightlyDescribe.each(['1.0', '0.3'])('and speak %s', (version) => {
+  nightlyDescribe.each(['1.0', '0.3'])('over A2A %s', (version) => {
     const slug = `speaks-${version.replace('.', '-')}`;
 
     it('are streamed, and nothing is lost or doubled when they are restarted in mid-stream', async () => {
@@ -151,7 +151,7 @@ describe('agents that live elsewhere', () => {
     expect(methods).toEqual(expect.arrayContaining(['SendStreamingMessage', 'SubscribeToTask']));
   });
 
-  it('hear of a cancel while they speak', async () => {
+  it('get a cancel while they stream', async () => {
     const agent = remote('1.0');
     const cancels = agent.methods.filter((method) => method === 'CancelTask').length;
     let isCanceled = false;

@@ -138,7 +138,7 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     expect(JSON.stringify(isCode ? status : provider.requests[1]?.body)).toContain('the report');
   });
 
-  it('is told of a cancel that finds no worker', async () => {
+  it('gets a cancel that finds no worker', async () => {
     void write().catch(() => undefined);
     const task = await server.task();
     const id = await suspended();

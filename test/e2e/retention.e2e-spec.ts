@@ -72,7 +72,7 @@ describe('retention', () => {
       return JSON.parse(json) as RpcAnswer;
     });
 
-  it('lets callers of both versions know what became of their task', async () => {
+  it('names the deletion to callers of both versions', async () => {
     const id = await deletedTask();
     const gone = new RegExp(
       `^Task not found: ${id} ended at .+Z and was deleted after 0.000002 days of retention$`,
@@ -109,7 +109,7 @@ describe('retention', () => {
     expect([native.status, await native.text()]).toEqual([404, expect.stringContaining('days of retention')]);
   });
 
-  it('tells other tenants and other agents what they get for an id that never was', async () => {
+  it('answers other tenants and other agents as for an id that never was', async () => {
     const id = await deletedTask();
     const stranger = await stack.createTenant();
     const calls: [string, (taskId: string) => object][] = [
@@ -132,7 +132,7 @@ describe('retention', () => {
     }
   });
 
-  it('tells clients that choose the ids of their tasks, under those ids', async () => {
+  it('names the deletion to clients that choose the ids of their tasks, under those ids', async () => {
     const orloj = new RawCaller(`${stack.apis[0]!.url}/v1/agents/echo/a2a`, tenant.token, '0.1');
     const clientId = `job-${randomUUID()}`;
     const params = { id: clientId, message: { role: 'user', parts: [{ type: 'text', text: 'hello' }] } };
@@ -197,7 +197,7 @@ describe('retention', () => {
     return id;
   }
 
-  it('tells a slow reader that the log it reads is being deleted', async () => {
+  it('ends the stream of a slow reader whose log is deleted with the reason', async () => {
     // A tenant of its own: a sweep that is under way still has the retention of the test before.
     const owner = await stack.createTenant();
     const reader = new RawCaller(stack.url(0), owner.token);

@@ -459,7 +459,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       expect(methods).not.toContain('CancelTask');
     });
 
-    it('gets the message once the sign-in has the scope that it wants', async () => {
+    it('gets the message once the sign-in has the required scope', async () => {
       server.wants = (body) => (body.includes('SendStreamingMessage') ? 'far:write' : undefined);
       const before = remote.methods.length;
       const waiting = (await send(caller, 'write')) as Waiting;

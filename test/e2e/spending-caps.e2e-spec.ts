@@ -122,7 +122,7 @@ interface Sent {
 }
 const say = (agent: string, taskId: string, text: string) => send(agent, { taskId, parts: [{ text }] });
 
-it('the cap of an agent fails the task whose call does not fit, and says which cap it is and who can raise it', async () => {
+it('the cap of an agent fails the task whose call does not fit, with the cap and who can raise it', async () => {
   await cap('agent', 'clerk', 'day', '0.21');
   expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
   const refused = await send('clerk');
@@ -260,7 +260,7 @@ it('the price of a task counts once for all its turns, and a task without room f
   });
 });
 
-it('webhooks are told once when 80 % of a cap are used, and the audit log has it', async () => {
+it('webhooks are notified once when 80 % of a cap are used, and the audit log has it', async () => {
   const receiver = await Receiver.start();
   const hook = { url: receiver.url, states: ['canceled'] };
   const { id: webhookId, secret } = await ask('POST', 'webhooks', hook);
@@ -268,8 +268,8 @@ it('webhooks are told once when 80 % of a cap are used, and the audit log has it
   const { id } = await cap('agent', 'clerk', 'day', '0.25');
   await send('clerk');
   await receiver.reach(1);
-  const [told] = receiver.received;
-  expect(told!.json).toEqual({
+  const [notice] = receiver.received;
+  expect(notice!.json).toEqual({
     type: 'spending.warning',
     timestamp: expect.any(String),
     data: {
@@ -286,8 +286,8 @@ it('webhooks are told once when 80 % of a cap are used, and the audit log has it
       set_by: 'tenant',
     },
   });
-  const headers = told!.headers as Record<string, string>;
-  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${JSON.stringify(told!.json)}`;
+  const headers = notice!.headers as Record<string, string>;
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${JSON.stringify(notice!.json)}`;
   const key = Buffer.from((secret as string).slice('whsec_'.length), 'base64');
   expect(headers['webhook-signature']).toContain(createHmac('sha256', key).update(signed).digest('base64'));
   // It is over 80 % for the rest of the day. The next event is that of another cap.

@@ -6,7 +6,7 @@ import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
 
-/** Longer than any test: a revocation is in force because every process is told. */
+/** Longer than any test: a revocation is in force because every process gets a control message. */
 const ENV = { TOKEN_CACHE_MS: '600000' };
 const hold = new Hold();
 afterAll(() => hold.remove());
@@ -61,7 +61,7 @@ describe('tenants', () => {
     expect((await them.call('GetTask', { id })).result?.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
   });
 
-  it('are told what is wrong with their token', async () => {
+  it('get an error that names what is wrong with their token', async () => {
     const { slug } = await stack.createTenant();
     for (const response of [await post('nonsense'), await fetch(stack.url(0), { method: 'POST' })]) {
       expect(response.status).toBe(401);

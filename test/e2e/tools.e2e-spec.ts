@@ -300,7 +300,7 @@ describe('the agent of docs/start/first-agent.md', () => {
     throw new Error(`${file} ended before it listened`);
   }
 
-  it('asks before it deletes, and does what a person says', async () => {
+  it('asks before it deletes, and obeys the person', async () => {
     const page =
       readFileSync(join(ROOT, 'docs/start/first-agent.md'), 'utf8').split('## Without an account')[1] ?? '';
     const [model, notes] = await Promise.all([

@@ -149,7 +149,7 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
   );
 });
 
-it('sends what /metrics shows and what the log says to the same collector, by the same setting', async () => {
+it('sends metrics and log lines to the same collector, by the same setting', async () => {
   const caller = new RawCaller(stack.url(0), token);
   await caller.call('SendMessage', sendParams(SECRET_WORDS));
   const durations = await collector.point(

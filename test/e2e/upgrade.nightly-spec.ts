@@ -40,7 +40,7 @@ const FILL = `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_ke
   SELECT t.id, gen_random_uuid(), 'echo', 'old', md5('old')::uuid, 3, '{"state":"TASK_STATE_COMPLETED"}', now(), 0, '[]', 0, 1
   FROM tenants t, generate_series(1, ${FINISHED_TASKS})`;
 
-/** Every task that a caller was told of has ended as completed, and its log is 1..n. */
+/** Every task whose id a caller has got has ended as completed, and its log is 1..n. */
 const NOT_WHOLE = `SELECT t.id, t.state, t.last_sequence, count(e.sequence)::int AS events FROM tasks t
   LEFT JOIN ${LOG} e ON e.tenant_id = t.tenant_id AND e.task_id = t.id WHERE t.context_id <> 'old'
   GROUP BY t.tenant_id, t.id HAVING t.state <> 3 OR count(*) <> t.last_sequence OR max(e.sequence) <> t.last_sequence`;

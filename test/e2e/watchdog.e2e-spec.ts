@@ -122,7 +122,7 @@ describe('a process whose event loop stands still', () => {
     for (const process of [api, worker]) expect(lastWords(process)).toBeNull();
   });
 
-  it('is killed, worker and API alike, and its log says why and where', async () => {
+  it('is killed, worker and API alike, and its log has the reason and the stack', async () => {
     const [api, worker] = [stack.apis[0]!, stack.workers.at(-1)!];
     const stream = caller.stream(
       'SendStreamingMessage',

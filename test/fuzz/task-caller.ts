@@ -50,8 +50,8 @@ export class TaskCaller {
     const problem = await wait(performance.now() + endMs);
     if (problem !== undefined) return { problem };
     if (isOngoing(seen.state) && cancel) {
-      const told = await this.call(slug, version, stop, { id });
-      const failed = typeof told === 'string' ? told : await wait(performance.now() + endMs);
+      const answer = await this.call(slug, version, stop, { id });
+      const failed = typeof answer === 'string' ? answer : await wait(performance.now() + endMs);
       if (failed !== undefined && !failed.startsWith('refused: ')) return { problem: failed };
       seen = await this.call(slug, version, get, { id });
       if (typeof seen === 'string') return { problem: seen };
@@ -88,8 +88,8 @@ export class TaskCaller {
   }
 }
 
-const refusedOr = (told: string): Ending =>
-  told.startsWith('refused: ') ? { state: 'refused' } : { problem: told };
+const refusedOr = (answer: string): Ending =>
+  answer.startsWith('refused: ') ? { state: 'refused' } : { problem: answer };
 
 const plainState = (state: string): string =>
   state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');

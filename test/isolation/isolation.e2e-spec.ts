@@ -126,12 +126,12 @@ describe('another tenant, and callers without the right to ask', () => {
     return total;
   }
 
-  it('is told the same of the owner’s things as of things that do not exist, whatever it reads or stops', async () => {
+  it('gets the same answer for the owner’s things as for things that do not exist, for every read and stop', async () => {
     const walked = await walk(cases.filter((each) => !each.walked.sends));
     expect(walked).toBeGreaterThanOrEqual(FLOORS.reads);
   });
 
-  it('is told the same, whatever it sends', async () => {
+  it('gets the same answer for every send', async () => {
     const walked = await walk(cases.filter((each) => each.walked.sends));
     expect(walked).toBeGreaterThanOrEqual(FLOORS.sends);
   });

@@ -326,7 +326,7 @@ async function all<T>(walks: readonly T[], walk: (each: T) => Promise<string[]>)
   return found;
 }
 
-describe('every kind of principal gets what the table of rights says', () => {
+describe('every kind of principal has the rights of the table', () => {
   const listRoutes = ALL_ROUTES.filter((route) => isList(nameOf(route)));
   const listMethods = METHODS_OF_ROWS.filter(({ row }) => isList(row));
 

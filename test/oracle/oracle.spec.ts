@@ -69,7 +69,7 @@ it('looks for a shorter sequence in 200 replays and no more, also of a fault tha
   expect(replays).toBe(200);
 });
 
-it('tells of an operation that never answers, and executes nothing after it', async () => {
+it('reports an operation that never answers, and executes nothing after it', async () => {
   jest.useFakeTimers();
   let isStuck = false;
   let after = 0;
@@ -78,10 +78,10 @@ it('tells of an operation that never answers, and executes nothing after it', as
     isStuck ||= operation.verb === 'suspend';
     return isStuck ? new Promise(() => undefined) : model.apply(operation).answer;
   });
-  let told: string | undefined;
-  void report(subject).then((text) => (told = text));
-  while (told === undefined) await jest.advanceTimersByTimeAsync(1000);
-  expect(told).toContain('The last operation has not answered for 60 s.');
-  expect(stepsOf(told).at(-1)).toContain('suspend');
+  let reported: string | undefined;
+  void report(subject).then((text) => (reported = text));
+  while (reported === undefined) await jest.advanceTimersByTimeAsync(1000);
+  expect(reported).toContain('The last operation has not answered for 60 s.');
+  expect(stepsOf(reported).at(-1)).toContain('suspend');
   expect(after).toBe(0);
 });

@@ -18,7 +18,7 @@ export interface RemoteQuirk extends Quirk {
   on: readonly RemotePeer[];
   /** Which of its calls go wrong, one after the other. */
   mishaps: readonly (readonly [RemoteCall, Mishap])[];
-  /** What it is told to do. Default: it repeats the message. */
+  /** The text of the message. Default: the agent repeats it. */
   says?: string;
   /** Whether its card says that it streams. Default: true. */
   streaming?: boolean;

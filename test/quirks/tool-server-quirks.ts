@@ -42,8 +42,8 @@ const html = (status: number): HttpQuirk => ({
 const result = (value: unknown) => ({ 'tools/call': { result: value } });
 const list = (...tools: unknown[]) => ({ 'tools/list': { result: { tools } } });
 
-/** A result of which all is told. */
-const told = (when: string, value: unknown, model: string): ToolServerQuirk => ({
+/** A result that the model reads as a whole. */
+const readWhole = (when: string, value: unknown, model: string): ToolServerQuirk => ({
   when,
   on: ALL,
   quirks: result(value),
@@ -225,58 +225,58 @@ export const TOOL_SERVER_QUIRKS: readonly ToolServerQuirk[] = [
     ...DONE,
     model: 'seen',
   },
-  told(
+  readWhole(
     'answers a call with half of a surrogate pair',
     { content: [{ type: 'text', text: 'seen \ud83d, and more' }] },
     'seen \ufffd, and more',
   ),
-  told(
+  readWhole(
     'answers with structuredContent null beside a text',
     { content: [seen], structuredContent: null },
     'seen',
   ),
-  told('answers with _meta null', { content: [seen], _meta: null }, 'seen'),
-  told('answers with structuredContent alone', { structuredContent: { n: 3 } }, '{"n":3}'),
-  told(
+  readWhole('answers with _meta null', { content: [seen], _meta: null }, 'seen'),
+  readWhole('answers with structuredContent alone', { structuredContent: { n: 3 } }, '{"n":3}'),
+  readWhole(
     'answers with the text "3" beside other structuredContent',
     { content: [{ type: 'text', text: '3' }], structuredContent: { n: 4 } },
     '3\n{"n":4}',
   ),
-  told(
+  readWhole(
     'answers with the text "3" beside the same in structuredContent',
     { content: [{ type: 'text', text: '3' }], structuredContent: { result: 3 } },
     '3',
   ),
-  told(
+  readWhole(
     'answers with structuredContent that is a list',
     { content: [seen], structuredContent: [1] },
     'seen\n[1]',
   ),
-  told('answers with isError and no content', { isError: true }, 'The tool failed and gave no reason.'),
-  told('answers without content', {}, '(The tool gave no output.)'),
-  told('answers with one item in place of a list', { content: seen }, 'seen'),
-  told('answers with texts in place of items', { content: ['seen'] }, 'seen'),
-  told('answers with members of its own in place of content', { n: 3 }, '{"n":3}'),
-  told('answers with toolResult (2024-10)', { toolResult: { n: 3 } }, '{"n":3}'),
-  told('answers with null', null, '[a result that is not one of MCP: null]'),
-  told('answers with a text', 'seen', '[a result that is not one of MCP: "seen"]'),
-  told(
+  readWhole('answers with isError and no content', { isError: true }, 'The tool failed and gave no reason.'),
+  readWhole('answers without content', {}, '(The tool gave no output.)'),
+  readWhole('answers with one item in place of a list', { content: seen }, 'seen'),
+  readWhole('answers with texts in place of items', { content: ['seen'] }, 'seen'),
+  readWhole('answers with members of its own in place of content', { n: 3 }, '{"n":3}'),
+  readWhole('answers with toolResult (2024-10)', { toolResult: { n: 3 } }, '{"n":3}'),
+  readWhole('answers with null', null, '[a result that is not one of MCP: null]'),
+  readWhole('answers with a text', 'seen', '[a result that is not one of MCP: "seen"]'),
+  readWhole(
     'answers with an item of an unknown type',
     { content: [seen, { type: 'video', uri: 'x' }] },
     'seen\n[an item of the unknown type "video": {"type":"video","uri":"x"}]',
   ),
-  told(
+  readWhole(
     'answers with an image that is not Base64',
     { content: [seen, { type: 'image', data: '!', mimeType: 'image/png' }] },
     'seen\n[an item of type image without data in Base64: {"type":"image","data":"!","mimeType":"image/png"}]',
   ),
-  told(
+  readWhole(
     'answers with an image in capitals, as a data URL',
     { content: [{ type: 'image', data: 'data:image/png;base64,AAEC', mimeType: 'IMAGE/PNG' }] },
     '[file raw_look-1.png (image/png, 3 bytes): the user has been given it]\n' +
       '[you are not shown raw_look-1.png (image/png, 3 bytes): it is the artifact call-1-1-file-1 of the task]',
   ),
-  told(
+  readWhole(
     'answers with a text item without text',
     { content: [seen, { type: 'text' }] },
     'seen\n[a text item without text]',

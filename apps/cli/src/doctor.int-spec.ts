@@ -26,7 +26,7 @@ async function sql(text: string): Promise<void> {
 const matching = (pattern: RegExp): string => expect.stringMatching(pattern) as string;
 
 describe('baton doctor', () => {
-  it('finds no fault in a migrated database, and says how to mend what could be better', async () => {
+  it('finds no fault in a migrated database, and has a remedy for each warning', async () => {
     const { code, err, checks, named } = await doctor({ BATON_MASTER_KEY: KEY });
     // The Postgres of the tests does not wait for the disk.
     expect(checks.filter(({ status }) => status === 'fault')).toEqual([

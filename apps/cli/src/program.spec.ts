@@ -22,7 +22,7 @@ describe('the command line', () => {
     expect((await baton('--help')).out).toMatch(/--version +print the version of Baton/);
   });
 
-  it('ends what it says of a wrong option with one full stop', async () => {
+  it('ends the error of a wrong option with one full stop', async () => {
     for (const line of ['usage --by nonsense', 'workers list', 'tasks lst'])
       expect((await baton(line)).err).toMatch(/^[^\n]+(\n[^\n]+)?[^.]\.\n\(--help/);
   });

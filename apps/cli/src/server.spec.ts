@@ -17,7 +17,7 @@ describe('the server to call', () => {
 
   afterAll(() => rmSync(home, { recursive: true }));
 
-  it('is the demo unless told otherwise', () => {
+  it('is the demo by default', () => {
     expect(target({})).toEqual({ url: DEMO.url, token: DEMO.token });
     expect(target({ token: 'mine' })).toEqual({ url: DEMO.url, token: 'mine' });
     expect(target({ url: 'http://localhost:8080/' })).toMatchObject({ token: DEMO.token });

@@ -249,7 +249,7 @@ describe('baton tasks', () => {
     }
   });
 
-  it('cancels tasks, and says which one cannot be canceled', async () => {
+  it('cancels tasks, and names the one that cannot be canceled', async () => {
     const [first, second] = [await makeTask(), await makeTask()];
     const ended = await makeEnded(TaskState.TASK_STATE_COMPLETED);
     expect(await json(`tasks cancel ${first} ${second}`)).toEqual(

@@ -128,7 +128,7 @@ describe('baton webhooks', () => {
     ]);
   });
 
-  it('test tells what the receiver has answered, and fails if it has not taken it', async () => {
+  it('test prints the answer of the receiver, and fails if it is a refusal', async () => {
     answer = { body: { delivered: true, status: 204, error: null, duration_ms: 7 } };
     expect(await webhooks(`test ${ID}`)).toMatchObject({
       code: 0,
@@ -146,7 +146,7 @@ describe('baton webhooks', () => {
     );
   });
 
-  it('deliveries lists what the receiver was told and has answered', async () => {
+  it('deliveries lists the requests to the receiver and its answers', async () => {
     const delivery = {
       task_id: 'task-1',
       agent_id: 'helper',
@@ -192,7 +192,7 @@ describe('baton webhooks', () => {
     expect(await webhooks(`deliveries ${ID} --limit none`)).toMatchObject({ code: EXIT.usage });
   });
 
-  it('redeliver tells whose events are delivered now', async () => {
+  it('redeliver prints the task whose events are delivered now', async () => {
     answer = { body: { tasks: ['task-1', 'task-2'] } };
     expect(await webhooks(`redeliver ${ID}`)).toMatchObject({
       code: 0,
@@ -226,7 +226,7 @@ describe('baton webhooks', () => {
     });
   });
 
-  it('tells what the server has against it, and where', async () => {
+  it('prints the errors of the server, and their fields', async () => {
     const message = 'url: "10.0.0.1" is not at a public address';
     answer = { status: 400, body: { error: { message, fields: [{ field: 'url', message }] } } };
     expect(await webhooks('create http://10.0.0.1/')).toMatchObject({

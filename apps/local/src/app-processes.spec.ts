@@ -66,7 +66,7 @@ describe('waiting for a process that starts', () => {
     }
   });
 
-  it('ends when it only waits, or the system does not tell', () => {
+  it('ends when it only waits, or its CPU time is unknown', () => {
     for (const perMinute of [300, undefined]) {
       let [now, cpuMs]: [number, number | undefined] = [0, perMinute];
       const progress = new StartProgress(
@@ -81,7 +81,7 @@ describe('waiting for a process that starts', () => {
     }
   });
 
-  it('knows the CPU time of this very process', () => {
+  it('reads the CPU time of this process', () => {
     if (process.platform !== 'linux') return;
     const before = cpuTimeOf(process.pid)!;
     const until = performance.now() + 60;
@@ -90,7 +90,7 @@ describe('waiting for a process that starts', () => {
     expect(cpuTimeOf(0)).toBeUndefined();
   });
 
-  it('kills one that gets on no more, and says so', async () => {
+  it('kills one that makes no progress, and reports it', async () => {
     const child = running();
     const readyUrl = () => 'http://127.0.0.1:1/readyz';
     const asked: boolean[] = [];
@@ -101,7 +101,7 @@ describe('waiting for a process that starts', () => {
     expect([asked.length, child.isKilled]).toEqual([3, true]);
   });
 
-  it('says how one ended that ends while it starts', async () => {
+  it('reports how one ended that ends while it starts', async () => {
     const child = { ...running(), exited: Promise.resolve('exit code 3') };
     const progress = { hasStalled: () => false };
     await expect(

@@ -29,7 +29,7 @@ describe('supervisor', () => {
     return { supervisor: new Supervisor(process, events), said, says };
   };
 
-  it('starts again what ended, and says why', async () => {
+  it('restarts a process that ended, and logs the reason', async () => {
     const fakes = [new Fake(), new Fake()];
     const queue = [...fakes];
     const { supervisor, said, says } = setUp(() => Promise.resolve(queue.shift() ?? new Fake()));

@@ -34,7 +34,7 @@ describe('the health port of a worker', () => {
     return answer;
   }
 
-  it('says that it lives, whether it is ready, and its metrics', async () => {
+  it('serves liveness, readiness and metrics', async () => {
     expect(server.url).toBe(`http://127.0.0.1:${port}`);
     expect((await get('/healthz')).statusCode).toBe(200);
     expect((await get('/readyz')).statusCode).toBe(200);

@@ -87,7 +87,7 @@ describe('an agent definition', () => {
     expect(fieldsOf(raw)).toEqual(fields);
   });
 
-  it('says what to do about a key it does not know, and about one that is missing', () => {
+  it('names the remedy for an unknown key, and for a missing one', () => {
     expect(() => parseAgentDefinition({ ...minimal, desciption: 'typo' })).toThrow(
       'desciption: is not known here: correct its name or take it out',
     );
@@ -98,7 +98,7 @@ describe('an agent definition', () => {
 });
 
 describe('an agent file', () => {
-  it('says of an agent of a catalog what it is called and whether it is enabled', () => {
+  it('has the name of an agent of a catalog, and whether it is enabled', () => {
     const { definition, ...rest } = parseAgentDocument({ ...minimal, slug: 'mine', enabled: false });
     expect(rest).toEqual({ slug: 'mine', enabled: false });
     expect(definition).toEqual(parseAgentDefinition(minimal));

@@ -33,7 +33,7 @@ describe('a JSON-RPC envelope', () => {
     },
   );
 
-  it('tells a notification from an id of null', () => {
+  it('distinguishes a notification from an id of null', () => {
     expect(decodeEnvelope(request({}))).toMatchObject({ id: null, hasId: false });
     expect(decodeEnvelope(request({ id: null }))).toMatchObject({ id: null, hasId: true });
   });
@@ -49,7 +49,7 @@ describe('a JSON-RPC envelope', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('refuses a batch and says what to do instead', () => {
+  it('refuses a batch with the remedy', () => {
     expect(refusal(`[${request({ id: 1 })}]`)).toMatchObject({
       kind: 'invalid-request',
       id: null,

@@ -38,7 +38,7 @@ describe('what is wrong with a value that a person wrote', () => {
 
   it('is short, however many fields are wrong', () => {
     const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`name-${n}`, n]));
-    const told = (raw: unknown): string => {
+    const messageFor = (raw: unknown): string => {
       try {
         parseFields(config, raw, 'config');
       } catch (error) {
@@ -47,8 +47,8 @@ describe('what is wrong with a value that a person wrote', () => {
       return '';
     };
     expect(Object.keys(violations({ ...mcp(), ...many }))).toHaveLength(20);
-    expect(told({ ...mcp(), ...many })).toMatch(/^config\.name-0: .*; and 2980 more$/);
-    expect(told({ ...mcp(), ['x'.repeat(300_000)]: 1 })).toMatch(/^config\.x{193}…: is not known here/);
+    expect(messageFor({ ...mcp(), ...many })).toMatch(/^config\.name-0: .*; and 2980 more$/);
+    expect(messageFor({ ...mcp(), ['x'.repeat(300_000)]: 1 })).toMatch(/^config\.x{193}…: is not known here/);
   });
 
   it('is judged by the form that its author meant where there are several', () => {

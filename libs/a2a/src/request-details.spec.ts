@@ -6,7 +6,7 @@ const detailsIn = (json: object) => {
   return detailsOf({ metadata, configuration });
 };
 
-describe('what a request says beside its message', () => {
+describe('the members of a request beside its message', () => {
   it.each([
     [{ metadata: { tone: 'formal', deep: { list: [1, null] } } }],
     [{ configuration: { acceptedOutputModes: ['text/plain'] } }],

@@ -87,7 +87,7 @@ describe('an error on the wire', () => {
     };
     const message = 'the limit openStreams of this tenant is reached, which is 5: close one';
 
-    it('is -32029 with HTTP 429, and says when to come back', () => {
+    it('is -32029 with HTTP 429, and has the time to retry', () => {
       expect(encodeRpcError(over)).toEqual({
         code: -32029,
         message,

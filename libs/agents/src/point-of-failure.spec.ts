@@ -84,7 +84,7 @@ describe('the point where a task of an agent in code has failed', () => {
 });
 
 describe('the point where a task of an llm agent has failed', () => {
-  it('is the answer that was refused, with what the model was told about it', () => {
+  it('is the answer that was refused, with the correction for the model', () => {
     expect(ofModel('asked', 'step calls', 'result', 'step', 'correction', 'step')).toEqual([4, 5, 6]);
   });
 

@@ -26,7 +26,7 @@ import {
   userMessage,
 } from '../../../test/support/agents/turns.js';
 
-/** What the executor runtime runs here: five chunks, then completed; stops where it is when told to. */
+/** The code that the executor runtime runs here: five chunks, then completed. A cancel stops it at once. */
 class ChunkExecutor implements AgentExecutor {
   private canceled = false;
 
@@ -88,7 +88,7 @@ function remote(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput> {
   return runtime.run({ ...turn, outbound, agent: { ...far, definition: settled } }, signal);
 }
 
-/** Every runtime with a message that makes it say something. */
+/** Every runtime with a message that makes it send output. */
 const RUNTIMES: Record<
   string,
   { run: AgentRuntime['run']; metadata?: Record<string, unknown>; text?: string }
@@ -133,7 +133,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
     expect(ends).not.toContain(true);
   });
 
-  it('speaks for its own task', async () => {
+  it('has the ids of its own task in all output', async () => {
     for await (const { value } of run(turn(), never)) {
       expect(value).toMatchObject({ taskId: 'task-1', contextId: 'context-1' });
     }
@@ -149,12 +149,12 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
     }
   });
 
-  it('says the same in another attempt', async () => {
+  it('has the same output in another attempt', async () => {
     const first = summary(await collect(run(turn(), never)));
     expect(summary(await collect(run(turn({ attempt: 2 }), never)))).toEqual(first);
   });
 
-  it('leaves the turn it was given as it was', async () => {
+  it('does not change its turn', async () => {
     const given = turn();
     // The journal and the records are there to be written.
     const dataOf = ({
@@ -172,7 +172,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
     expect(dataOf(given)).toEqual(before);
   });
 
-  it('stops at once, wherever it is stopped', async () => {
+  it('stops at once, at every output', async () => {
     const { length } = await collect(run(turn(), never));
     for (let said = 0; said < length; said++) {
       const stop = new AbortController();

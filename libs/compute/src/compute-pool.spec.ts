@@ -57,7 +57,7 @@ describe('a check against a JSON schema', () => {
     ['http://json-schema.org/draft-07/schema#'],
     ['https://json-schema.org/draft/2020-12/schema'],
     [undefined],
-  ])('of dialect %s says what is wrong with a value, by path', async (dialect) => {
+  ])('of dialect %s names what is wrong with a value, by path', async (dialect) => {
     const schema = {
       ...(dialect && { $schema: dialect }),
       type: 'object',
@@ -73,7 +73,7 @@ describe('a check against a JSON schema', () => {
     );
   });
 
-  it('is told from what is none, which lets everything pass', async () => {
+  it('is distinguished from an invalid schema, which lets every value pass', async () => {
     const known = { type: 'object', 'x-own': true, properties: { at: { format: 'moon' } } };
     expect(await pool.schemaProblem('tenant', known)).toBeUndefined();
     expect(await pool.schemaProblem('tenant', { type: 'objekt' })).toMatch('must be equal to one of');
@@ -82,7 +82,7 @@ describe('a check against a JSON schema', () => {
     expect(await check({ type: 'objekt' }, { a: 1 })).toBeUndefined();
   });
 
-  it('tests patterns, and reads of a schema what it was at the first time', async () => {
+  it('tests patterns, each time with the same result', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
     for (let i = 0; i < 3; i++) {
       expect(await check(schema, { a: 'aaa' })).toBeUndefined();
@@ -99,8 +99,8 @@ describe('a check against a JSON schema', () => {
   });
 });
 
-describe('what does not end', () => {
-  it.each(Object.keys(ENDLESS))('is given up: %s', async (what) => {
+describe('a check that does not end', () => {
+  it.each(Object.keys(ENDLESS))('is aborted: %s', async (what) => {
     const pool = poolOf(150);
     const [schema, value] = ENDLESS[what]!;
     expect(schemaExcess(schema)).toBeUndefined();
@@ -114,7 +114,7 @@ describe('what does not end', () => {
     expect(next).toBe('the value must be object');
   });
 
-  it('leaves the rest of the process alone, and its next piece of work as well', async () => {
+  it('blocks neither the process nor its next piece of work', async () => {
     const pool = poolOf(500);
     const [schema, value] = ENDLESS['a pattern']!;
     const attack = refusalOf(pool.check('attacker', schema, JSON.stringify(value)));
@@ -130,7 +130,7 @@ describe('what does not end', () => {
     expect((await metrics.render()).body).toMatch(/baton_limit_exceeded_total\{limit="computeTime"\} [1-9]/);
   });
 
-  it('is given up when it takes too much memory', async () => {
+  it('is aborted when it takes too much memory', async () => {
     const pool = poolOf(60_000);
     const many = JSON.stringify({ a: Array.from({ length: 50_000 }, () => 'x') });
     const [schema] = ENDLESS['anyOf with all errors']!;
@@ -156,7 +156,7 @@ describe('what does not end', () => {
     expect(order.slice(-3)).toEqual(['attack', 'attack', 'attack']);
   });
 
-  it('is refused where too much of it waits already', async () => {
+  it('is refused while too many wait', async () => {
     const pool = poolOf(2_000);
     const [schema, value] = ENDLESS['a pattern']!;
     const asked = Array.from({ length: 300 }, () =>
@@ -218,7 +218,7 @@ describe('the bounds of a schema', () => {
     ['references', { allOf: Array.from({ length: 201 }, () => ({ $ref: '#' })) }, /more than 200 references/],
   ])('are in %s', (_what, schema, clause) => expect(schemaExcess(schema)).toMatch(clause));
 
-  it('let be what is within them', () => {
+  it('allow everything within them', () => {
     expect(schemaExcess(nested(64))).toBeUndefined();
     expect(schemaExcess({ enum: Array.from({ length: 4_990 }, () => []) })).toBeUndefined();
   });

@@ -28,11 +28,11 @@ describe('names that look like a setting and are none', () => {
     ]);
   });
 
-  it('are told in order, without their values and without what a terminal would act upon', () => {
-    const told = named('LIMIT_RUN_AT_ONCE', 'BATON_\u001b[2J\nx');
-    expect(told).toHaveLength(2);
-    expect(told[0]).toMatch(/^BATON_\?+2J\?x is not a setting/);
-    expect(told.join()).not.toContain('hunter2');
+  it('are listed in order, without their values and without control characters', () => {
+    const lines = named('LIMIT_RUN_AT_ONCE', 'BATON_\u001b[2J\nx');
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/^BATON_\?+2J\?x is not a setting/);
+    expect(lines.join()).not.toContain('hunter2');
   });
 
   it('are not the settings there are', () => {

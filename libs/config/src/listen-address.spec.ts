@@ -25,7 +25,7 @@ describe('the address to listen on', () => {
     expect(listenAddress(host, interfaces)).toBe(address);
   });
 
-  it('is what HOST says for an address of one interface', () => {
+  it('is HOST for an address of one interface', () => {
     expect(listenAddress('::1', machine('127.0.0.1'))).toBe('::1');
     expect(listenAddress('10.0.0.1', machine('::1'))).toBe('10.0.0.1');
   });

@@ -34,7 +34,7 @@ it('reads what is asked for at once in one read, and what is asked for meanwhile
   ]);
 });
 
-it('reads on after a read that failed: only its own callers hear of it', async () => {
+it('continues after a read that failed: only its own callers get the error', async () => {
   refuse.add('a');
   const failed = expect(reads.read('a')).rejects.toThrow('away');
   while (answers.length === 0) await Promise.resolve();

@@ -9,7 +9,7 @@ describe('the job catalog', () => {
     expect(jobIdOf({ ...data, attempt: 3 })).toBe('r-3');
   });
 
-  it('decodes what it knows and drops what it does not', () => {
+  it('decodes known jobs and drops others', () => {
     expect(decodeJob('run', 'run', { ...data, extra: 1 })).toEqual(data);
     expect(decodeJob('tick', 'tick', { tenantId: 't', scheduleId: 's', dueAt: 0 })).toEqual({
       tenantId: 't',

@@ -188,7 +188,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
         consumer.reserve(1, 4);
         await one.enqueueNewRuns([first!, second!, third!]);
         await inbox.reach(2);
-        // What the worker is told of without the queue finds no slot either.
+        // A run that is sent to the worker without the queue finds no slot either.
         expect(consumer.tryStart(someRun(), async () => undefined)).toBe(false);
         await one.enqueueNewRuns([{ ...only!, mayUseReserved: true }]);
         expect(await inbox.reach(3)).toEqual([first, second, only]);
@@ -303,7 +303,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       while (!(await one.sendEagerRun('worker', run)));
       expect(await inbox.reach(1)).toEqual([{ ...run, mayUseReserved: false }]);
       expect(await one.sendEagerRun('another', run)).toBe(false);
-      // Whoever is told that the worker has heard of a run can rely on it, also while it ends.
+      // A publisher can rely on the receipt of a run by a worker, also while the worker shuts down.
       const ended = end();
       let heard = 1;
       while (await one.sendEagerRun('worker', run)) heard += 1;
@@ -434,7 +434,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     });
   });
 
-  it('wakes one worker for a task whose push configs are due, however often it is told meanwhile', async () => {
+  it('wakes one worker for a task whose push configs are due, for any number of notices meanwhile', async () => {
     const inbox = new Inbox<PushJob>();
     const job = (): PushJob => ({ tenantId: randomUUID(), taskId: randomUUID() });
     const [first, last] = [job(), job()];
@@ -447,7 +447,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     const again = job();
     await one.enqueuePushes([again]);
     expect(new Set(await inbox.reach(3))).toEqual(new Set([first, last, again]));
-    // A task can be told of again when its job is done.
+    // A task can be enqueued again when its job is done.
     await Promise.all(consumers.map((consumer) => consumer.close()));
     await other.enqueuePushes([first]);
     one.consumePushes(1, async (news) => inbox.push(news));
@@ -486,7 +486,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(await inbox.reach(1)).toEqual([signal]);
     });
 
-    it('tell only the last sequence when the events are too big', async () => {
+    it('have only the last sequence when the events are too big', async () => {
       const inbox = new Inbox<TaskSignal>();
       await other.subscribeTask(tenantId, taskId, inbox.push).inForce;
       const limit = driver === 'redis' ? 64 * 1024 : 7_500;
@@ -529,7 +529,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     });
   });
 
-  it('tells every process of a control message, the sender too', async () => {
+  it('sends a control message to every process, the sender too', async () => {
     const inboxes = [new Inbox<ControlMessage>(), new Inbox<ControlMessage>()] as const;
     await one.subscribeControl(inboxes[0].push);
     await other.subscribeControl(inboxes[1].push);
@@ -538,7 +538,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     for (const inbox of inboxes) expect(await inbox.reach(1)).toEqual([message]);
   });
 
-  it('says that it is there', async () => {
+  it('reports that it is up', async () => {
     await expect(one.ping()).resolves.toBeUndefined();
   });
 
@@ -552,7 +552,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     await messaging.close();
   });
 
-  it('says plainly, and without the password, that the server cannot be reached', async () => {
+  it('reports, without the password, that the server cannot be reached', async () => {
     const nowhere = 'user:s3cret@127.0.0.1:1';
     const messaging = installation.create({
       redisUrl: driver === 'redis' ? `redis://${nowhere}` : undefined,

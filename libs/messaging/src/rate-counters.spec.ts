@@ -2,7 +2,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { QuietLog } from './quiet-log.js';
 import { type Rate, RateCounters } from './rate-counters.js';
 
-/** Answers when it is told to, and remembers what it was asked. */
+/** Answers on request, and keeps its questions. */
 class SlowCounter extends RateLimiterMemory {
   readonly asked: number[] = [];
   private readonly held: (() => void)[] = [];
@@ -34,7 +34,7 @@ describe('request rates', () => {
     expect(counter.asked).toEqual([1, 39]);
   });
 
-  it('refuse all where the counter knows without asking that the window is full', async () => {
+  it('refuse all without a request while the window is full', async () => {
     class Full extends RateLimiterMemory {
       override consume(): Promise<RateLimiterRes> {
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what the library rejects with

@@ -51,7 +51,7 @@ describe('the error of an answer', () => {
     expect(reader.got).toEqual(['last event', 'broken']);
   });
 
-  it('waits until a slow reader wants more, and comes once', async () => {
+  it('waits until a slow reader asks for more, and comes once', async () => {
     const { answer, reader } = begin(false);
     answer.onData(Buffer.from('first part'));
     await nextTurn();

@@ -202,7 +202,7 @@ describe('the way out', () => {
     await expect(refused).rejects.not.toThrow('10.1.2.3');
   });
 
-  it('answers alike for a private name and for none, and tells the operator which', async () => {
+  it('answers alike for a private name and for none, and logs which for the operator', async () => {
     const none = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
     let lines = '';
     const log = createLogger({ logLevel: 'info' }, 'worker', { write: (line) => void (lines += line) });

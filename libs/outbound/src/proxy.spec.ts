@@ -80,14 +80,14 @@ describe('calls through the proxy of the operator', () => {
     return text;
   }
 
-  it('speak TLS with the host, by its name', async () => {
+  it('use TLS with the host, by its name', async () => {
     const calls = outbound(named('127.0.0.1'));
     const hello = await firstMessage((tlsPort) => calls.fetch(`https://secure.example:${tlsPort}/`));
     expect(hello).toContain('secure.example');
     expect(proxy.asked[0]).toMatch(/^127\.0\.0\.1:\d+$/);
   });
 
-  it('speak TLS with a proxy by its own name', async () => {
+  it('use TLS with a proxy by its own name', async () => {
     const hello = await firstMessage((tlsPort) => {
       const settings = { outboundProxy: `https://localhost:${tlsPort}`, outboundProxyResolves: true };
       return outbound(undefined, settings).fetch('https://secure.example/');

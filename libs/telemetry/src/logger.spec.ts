@@ -69,7 +69,7 @@ describe('logger', () => {
     ]);
   });
 
-  it('takes what Nest says: its notes as debug, its errors as errors', () => {
+  it('logs the lines of Nest: its notes as debug, its errors as errors', () => {
     const { logger, lines } = recording('debug');
     const nest = new NestLogger(logger);
     nest.log('Mapped {/healthz, GET} route', 'RouterExplorer');

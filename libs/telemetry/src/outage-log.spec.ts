@@ -2,7 +2,7 @@ import { createLogger } from './logger.js';
 import { OutageLog } from './outage-log.js';
 import { FailureLog } from './failure-log.js';
 
-it('says once that a service is away and once that it is back, with what it has cost', async () => {
+it('logs once that a service is away and once that it is back, with the lost time', async () => {
   const lines: Record<string, unknown>[] = [];
   let wrote: () => void = () => undefined;
   const logger = createLogger({ logLevel: 'info' }, 'api', {
@@ -40,7 +40,7 @@ it('says once that a service is away and once that it is back, with what it has 
   expect(lines[3]).toMatchObject({ msg: 'Postgres is back', failedRequests: 1 });
 });
 
-it('says once for each reason that repeated work fails, and once that it works again', () => {
+it('logs once for each reason that repeated work fails, and once that it works again', () => {
   const lines: [string, object][] = [];
   const write = (text: string, fields: object = {}): void => void lines.push([text, fields]);
   const log = new FailureLog('The sweep', { warn: write, info: write });

@@ -19,7 +19,7 @@ it('forgets a name some time after it was seen last', () => {
   expect([recent.has('a'), recent.has('b'), recent.isEmpty]).toEqual([false, false, true]);
 });
 
-it('knows none that it was told to forget', () => {
+it('has none that was removed', () => {
   recent.add('a');
   recent.forget('a');
   expect([recent.has('a'), recent.isEmpty]).toEqual([false, true]);

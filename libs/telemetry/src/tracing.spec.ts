@@ -26,7 +26,7 @@ describe('where traces, metrics and logs go', () => {
     });
   });
 
-  it('is what a setting of one signal says', () => {
+  it('can be set for one signal', () => {
     expect(endpointsOf(settings({ otlpTracesEndpoint: 'http://tempo/otlp' }))).toEqual({
       traces: 'http://tempo/otlp',
     });

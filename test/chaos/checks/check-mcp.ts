@@ -24,11 +24,11 @@ export function* checkMcp({ records, tasks, received }: McpOutcome): Generator<F
 
 /** A call ends as its task over A2A. Its tool was called once, and again only where that is right. */
 function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generator<Finding> {
-  const { number, kind, server, client, taskId, told, fault, calls, questions } = record;
+  const { number, kind, server, client, taskId, answered, fault, calls, questions } = record;
   const task = `MCP call ${kind} ${number} (${client}, server ${server})`;
   const keys = calls.map(({ key }) => key);
   if (fault !== undefined) yield { defect: 'unexpected', task, detail: fault };
-  else if (!told) yield { defect: 'stuck', task, detail: 'its caller gave up' };
+  else if (!answered) yield { defect: 'stuck', task, detail: 'its caller gave up' };
   if (tasks.length > 1)
     yield {
       defect: 'doubled',
@@ -37,11 +37,11 @@ function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generat
     };
   // Without an answer it was accepted or not. A call of its tool needs a task, and so does an id in an answer.
   const stored = taskId === undefined ? tasks[0] : tasks.find((each) => each.taskId === taskId);
-  if (!stored && (taskId !== undefined || told))
+  if (!stored && (taskId !== undefined || answered))
     yield { defect: 'lost', task, detail: `its task ${taskId ?? ''} is in no list` };
   if (!stored && keys.length > 0)
     yield { defect: 'unexpected', task, detail: 'its tool was called, and it has no task' };
-  if (told) yield* checkEnd(task, record, told, stored);
+  if (answered) yield* checkEnd(task, record, answered, stored);
   if (stored?.state === 'completed') {
     if (keys.length === 0) yield { defect: 'lost', task, detail: 'its tool was not called' };
     const isConfirmed = stored.effects.some(({ key, outcome }) => outcome === 'confirmed' && key === keys[0]);
@@ -74,17 +74,17 @@ function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generat
 function* checkEnd(
   task: string,
   { number }: McpRecord,
-  told: NonNullable<McpRecord['told']>,
+  answered: NonNullable<McpRecord['answered']>,
   stored: McpTaskRecord | undefined,
 ): Generator<Finding> {
-  if (stored && told.state !== stored.state)
-    yield { defect: 'wrong', task, detail: `it is ${told.state} over MCP, and ${stored.state} over A2A` };
-  if (told.state !== 'completed') {
-    yield { defect: 'wrong', task, detail: `it is ${told.state}: ${told.text.slice(0, 200)}` };
+  if (stored && answered.state !== stored.state)
+    yield { defect: 'wrong', task, detail: `it is ${answered.state} over MCP, and ${stored.state} over A2A` };
+  if (answered.state !== 'completed') {
+    yield { defect: 'wrong', task, detail: `it is ${answered.state}: ${answered.text.slice(0, 200)}` };
     return;
   }
   const expected = `done answer ${number}`;
-  for (const { text } of stored ? [told, stored] : [told]) {
+  for (const { text } of stored ? [answered, stored] : [answered]) {
     if (text !== expected)
       yield { defect: 'wrong', task, detail: `${JSON.stringify(text)} is not ${expected}` };
   }

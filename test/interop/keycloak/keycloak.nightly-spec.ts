@@ -169,7 +169,7 @@ describeHere(title, () => {
     expect(await seen(bob!)).toHaveLength(2);
   });
 
-  it('exchanges their tokens for those of a tool server, which knows the user and that Baton has asked', async () => {
+  it('exchanges their tokens for those of a tool server, with the user and Baton as the client', async () => {
     await createAgent('exchanged', 'exchange');
     const ada = await keycloak.userToken(REALM, 'ada');
     provider.reply(...LOOK);

@@ -91,7 +91,7 @@ describe('bearer guard', () => {
     }
   });
 
-  it('says what is wrong with a token', async () => {
+  it('answers with the fault of a token', async () => {
     const expired = await issue(new Date(0));
     const revoked = await issue();
     await service.revoke('acme', revoked.token.id, PLATFORM_ACTOR);

@@ -22,7 +22,7 @@ describe('a guest', () => {
     expect(networkOf(ip)).toBe(network);
   });
 
-  it('is told apart by its secret, whatever its address, or else by its address', () => {
+  it('is identified by its secret, at any address, and without one by its address', () => {
     const own = keyOf('192.0.2.7', { 'baton-guest': SECRET });
     expect(keyOf('192.0.2.8', { 'baton-guest': SECRET })).toBe(own);
     expect(keyOf('192.0.2.8', { cookie: `a=b; baton_guest=${SECRET}; c=d` })).toBe(own);
@@ -33,7 +33,7 @@ describe('a guest', () => {
     expect(keyOf('2001:db8::1')).toBe(keyOf('2001:db8::2'));
   });
 
-  it('is another one at another host, and says neither its address nor its secret', () => {
+  it('is another one at another host, and its key has neither its address nor its secret', () => {
     expect(keyOf('192.0.2.7')).toMatch(/^guest:open\.example:[\w-]{22}$/);
     const tenants = [HOST, { ...HOST, host: 'other.example' }, { ...HOST, tenantId: 'other' }];
     const keys = tenants.map((host) => keyOf('192.0.2.7', {}, host).split(':')[2]);

@@ -110,7 +110,7 @@ describe('who calls the root', () => {
     },
   );
 
-  it('is told when the bound agent is gone', async () => {
+  it('gets an error once the bound agent is gone', async () => {
     expect(JSON.parse((await post({ host: 'stale.example' })).text)).toMatchObject({
       error: { code: -32001 },
     });
@@ -146,7 +146,7 @@ describe('the card at the root', () => {
   });
 
   it.each(['/.well-known/agent.json', '/.well-known/agent-card.json'])(
-    'A-48 %s tells nobody of an agent who may not call it',
+    'A-48 %s hides an agent from callers that may not call it',
     async (path) => {
       for (const host of ['closed.example', 'unbound.example']) {
         expect((await card(path, { host })).json).toMatchObject({ name: 'Baton' });
@@ -188,7 +188,7 @@ describe('the card of arbiter', () => {
   });
 });
 
-it('the extended card is for callers with a token alone, and says where they have reached the agent', async () => {
+it('the extended card is for callers with a token alone, and has the URL at which they have reached the agent', async () => {
   api.operations.getExtendedAgentCard = getExtendedAgentCard;
   const { definition } = api.agents[0]!;
   definition.extended = { description: 'Says it twice', skills: [] };

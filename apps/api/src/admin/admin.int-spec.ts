@@ -548,40 +548,40 @@ describe('issuers', () => {
   });
 });
 
-describe('every process is told', () => {
+describe('every process gets a control message', () => {
   it('of each change of a tenant, its tokens, agents, hosts and issuers', async () => {
     const messages: ControlMessage[] = [];
     let news = (): void => undefined;
     const messaging = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
     await messaging.start(10_000);
-    const { id: tenantId } = (await ask('POST', 'tenants', { slug: 'told' })).json as { id: string };
+    const { id: tenantId } = (await ask('POST', 'tenants', { slug: 'notified' })).json as { id: string };
     const end = await messaging.subscribeControl((message) => {
       if ('tenantId' in message && message.tenantId === tenantId) messages.push(message);
       news();
     });
-    const told = async (...types: string[]): Promise<void> => {
+    const expectSent = async (...types: string[]): Promise<void> => {
       while (messages.length < types.length) await new Promise<void>((resolve) => (news = resolve));
       expect(messages.splice(0).map(({ type }) => type)).toEqual(types);
     };
     const agent = { name: 'Second', description: 'x', runtime: 'echo', slug: 'second' };
-    await ask('PATCH', 'tenants/told/limits', { openStreams: 5 });
-    await told('limits-changed');
-    await ask('POST', 'tenants/told/agents', agent);
-    await ask('DELETE', 'tenants/told/agents/second');
-    await told('catalog-changed', 'catalog-changed');
-    await ask('PUT', 'hosts/told.example', { tenant: 'told', agent: 'echo' });
-    await ask('DELETE', 'hosts/told.example');
-    await told('catalog-changed', 'catalog-changed');
-    const issuer = { issuer: 'https://told.example', audience: 'baton', check: false };
-    const { id } = (await ask('POST', 'tenants/told/issuers', issuer)).json as { id: string };
-    await ask('DELETE', `tenants/told/issuers/${id}`);
-    await told('issuers-changed', 'issuers-changed');
-    const token = (await ask('POST', 'tenants/told/tokens', { name: 'ci' })).json as { id: string };
-    await ask('POST', `tenants/told/tokens/${token.id}/rotate`, {});
-    await ask('DELETE', `tenants/told/tokens/${token.id}`);
-    await told('token-revoked', 'token-revoked');
-    await ask('POST', 'tenants/told/suspend', {});
-    await told('tenant-suspended');
+    await ask('PATCH', 'tenants/notified/limits', { openStreams: 5 });
+    await expectSent('limits-changed');
+    await ask('POST', 'tenants/notified/agents', agent);
+    await ask('DELETE', 'tenants/notified/agents/second');
+    await expectSent('catalog-changed', 'catalog-changed');
+    await ask('PUT', 'hosts/notified.example', { tenant: 'notified', agent: 'echo' });
+    await ask('DELETE', 'hosts/notified.example');
+    await expectSent('catalog-changed', 'catalog-changed');
+    const issuer = { issuer: 'https://notified.example', audience: 'baton', check: false };
+    const { id } = (await ask('POST', 'tenants/notified/issuers', issuer)).json as { id: string };
+    await ask('DELETE', `tenants/expectSent/issuers/${id}`);
+    await expectSent('issuers-changed', 'issuers-changed');
+    const token = (await ask('POST', 'tenants/notified/tokens', { name: 'ci' })).json as { id: string };
+    await ask('POST', `tenants/expectSent/tokens/${token.id}/rotate`, {});
+    await ask('DELETE', `tenants/expectSent/tokens/${token.id}`);
+    await expectSent('token-revoked', 'token-revoked');
+    await ask('POST', 'tenants/notified/suspend', {});
+    await expectSent('tenant-suspended');
     end();
     await messaging.close();
   });

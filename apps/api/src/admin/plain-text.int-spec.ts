@@ -11,7 +11,7 @@ const withBody = ADMIN.filter(({ description }) => description?.body && !descrip
 
 beforeAll(() => ask('POST', 'tenants', { slug: 'acme' }));
 
-it('knows every kind of route', () => {
+it('covers every kind of route', () => {
   expect([named.length, queried.length, withBody.length].every((count) => count > 5)).toBe(true);
 });
 

@@ -21,7 +21,7 @@ const json = async (response: Response) => (await response.json()) as Record<str
 
 describe('the card of an agent', () => {
   it.each([CARD, '/agents/echo/.well-known/agent.json', '/v1/a2a/agents/echo/agent-card.json'])(
-    'is for tokens that may know of agents, and for nobody without one: %s',
+    'is for tokens that may read agents, and for no caller without one: %s',
     async (path) => {
       const statusOf = async (headers: Record<string, string>) => (await get(path, headers)).status;
       const scoped = ['reader', 'caller', 'admin', 'nobody'].map((token) => ({
@@ -46,7 +46,7 @@ describe('the card of an agent', () => {
     expect(AgentCard.fromJSON(card).capabilities?.streaming).toBe(true);
   });
 
-  it('speaks to both generations when no version is named', async () => {
+  it('serves both generations when no version is named', async () => {
     expect(await json(await get(CARD))).toMatchObject({
       url: `${api.url}/agents/echo`,
       preferredTransport: 'JSONRPC',
@@ -115,7 +115,7 @@ describe('the card of an agent', () => {
     await expect(resolver.resolve(`${api.url}/agents/echo/`)).resolves.toMatchObject({ name: 'echo' });
   });
 
-  it('asked for by a client that lost the agent’s name on the way, says how to keep it', async () => {
+  it('names the remedy to a client that lost the agent’s name on the way', async () => {
     const response = await get('/agents/.well-known/agent-card.json');
     expect([response.status, await response.json()]).toMatchObject([
       404,
@@ -305,7 +305,7 @@ describe('the origin in a card', () => {
     expect(other.headers.etag).not.toBe(own.headers.etag);
   });
 
-  it('is not what a caller says in the headers of proxies', async () => {
+  it('is not taken from a caller that sends the headers of proxies', async () => {
     const forged = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
     expect(await urlOf(api, forged)).toBe(`${api.url}/agents/echo`);
   });
@@ -317,7 +317,7 @@ describe('the origin in a card', () => {
     });
     afterAll(() => proxied.close());
 
-    it('is what a trusted one says', async () => {
+    it('is taken from a trusted one', async () => {
       const forwarded = { 'x-forwarded-host': 'agents.example', 'x-forwarded-proto': 'https' };
       expect(await urlOf(proxied, forwarded)).toBe('https://agents.example/agents/echo');
       // The last proxy is ours; what stands before it may be a caller's.

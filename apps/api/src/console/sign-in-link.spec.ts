@@ -34,7 +34,7 @@ const redeem = async (code = CODE, headers: Record<string, string> = {}) => {
 };
 
 describe('the link of npm start that signs in', () => {
-  it('gives the token once, and says why it gives it no more', async () => {
+  it('gives the token once, and then the reason why not again', async () => {
     giveLink();
     expect(await redeem()).toEqual([200, JSON.stringify({ token: TOKEN })]);
     const [status, text] = await redeem();

@@ -318,7 +318,7 @@ function overGrpc(version: '1.0' | '0.3'): Binding {
 
 /**
  * Every error that a tool of MCP tells by the protocol: the code and the status of HTTP. Others are results, because a model can
- * do something about them. MCP reserves the codes of servers, so errors that JSON-RPC does not have are told by the status.
+ * do something about them. MCP reserves the codes of servers, so errors that JSON-RPC does not have are in the status.
  */
 const MCP: Partial<Record<ErrorKind, { code: number; http: number }>> = {
   parse: { code: -32700, http: 400 },
@@ -381,8 +381,8 @@ function overMcp(): Binding {
       return { message, reason: (data?.reason ?? 'AGENT_NOT_FOUND') as string, code: code as number, http };
     },
     expected: (kind) => {
-      const told = MCP[kind];
-      return told ? { ...told, reason: TABLE[kind].reason } : { reason: 'isError: true', http: 200 };
+      const expected = MCP[kind];
+      return expected ? { ...expected, reason: TABLE[kind].reason } : { reason: 'isError: true', http: 200 };
     },
   };
 }
@@ -408,7 +408,7 @@ it('the table has every error, and every binding of 1.0 has every operation', ()
 });
 
 describe.each(BINDINGS)('over $name', ({ operations, ask, expected }) => {
-  it.each(operations)('%s tells every error as the table says', async (operation) => {
+  it.each(operations)('%s answers every error as in the table', async (operation) => {
     for (const kind of KINDS) {
       const message = `what ${kind} says`;
       const fail = (): never => {

@@ -181,7 +181,7 @@ describe('a gRPC port without GRPC_PUBLIC_ADDRESS', () => {
 });
 
 describe('a gRPC port with a certificate', () => {
-  it('speaks TLS alone', async () => {
+  it('accepts TLS alone', async () => {
     const api = await startFakeApi({ GRPC_PORT: '0', GRPC_TLS_CERT: CERTIFICATE, GRPC_TLS_KEY: KEY });
     const options = { service: HEALTH };
     const secure = new GrpcCaller(

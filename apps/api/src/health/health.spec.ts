@@ -23,7 +23,7 @@ describe('health', () => {
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
   });
 
-  it('tells callers yes or no, and operators why', async () => {
+  it('answers callers with yes or no, and operators with the reason', async () => {
     const asCaller = async () => {
       const response = await fetch(`${api.url}/readyz`);
       return [response.status, response.headers.get('retry-after'), await response.json()];

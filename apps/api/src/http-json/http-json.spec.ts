@@ -289,7 +289,7 @@ describe('A2A 0.3 over HTTP+JSON', () => {
     });
   });
 
-  it('blocks without a configuration, and as the configuration says', async () => {
+  it('blocks without a configuration, and otherwise by the configuration', async () => {
     const waits = async (configuration?: object): Promise<boolean> => {
       await ask('POST', 'v1/message:send', { body: { message: legacyMessage, configuration } });
       return !lastSend().configuration?.returnImmediately;

@@ -69,7 +69,7 @@ describe('a tenant over a limit', () => {
     expect(error.data).toMatchObject({ ...INFO, retryDelay: '2s' });
   });
 
-  it('is told so on plain endpoints as well', async () => {
+  it('gets the same error on plain endpoints', async () => {
     const response = await fetch(`${api.url}/v1/tasks`, { headers: { authorization: 'Bearer caller' } });
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '2']);
     expect(await response.json()).toMatchObject({ error: { code: 429, status: 'LIMIT_EXCEEDED' } });

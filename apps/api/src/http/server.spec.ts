@@ -62,7 +62,7 @@ describe('what the server does with a URL', () => {
     expect((await api.rpc(request.get, {}, `/agents/${'a'.repeat(300)}`)).status).toBe(414);
   });
 
-  it('tells people with a browser at the root what it is, and programs what they can do', async () => {
+  it('answers at the root with a page for browsers, and with its endpoints for programs', async () => {
     const ask = (path: string, accept: string, method = 'GET') =>
       fetch(`${api.url}${path}`, { method, headers: { accept } });
     const page = await ask('/', 'text/html,application/xhtml+xml,*/*;q=0.8');
@@ -87,13 +87,13 @@ describe('what the server does with a URL', () => {
     expect(await response.json()).toMatchObject({ error: { code: 405 } });
   });
 
-  it('says that a connection may be idle for 75 seconds', async () => {
+  it('announces that a connection may be idle for 75 seconds', async () => {
     expect(await raw('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 200[^]*\r\nkeep-alive: timeout=75\r\n/i,
     );
   });
 
-  it('says the same on the management port', async () => {
+  it('announces the same on the management port', async () => {
     const { headers } = await rawRequest(`${api.managementUrl}/healthz`, {
       headers: { connection: 'keep-alive' },
     });
@@ -157,7 +157,7 @@ describe('the log', () => {
     expect(JSON.stringify(api.log)).not.toMatch(/Bearer|hunter2/);
   });
 
-  it('says which error was answered', async () => {
+  it('names the error that was answered', async () => {
     await api.rpc('{');
     while (lines().length === 0) await new Promise(setImmediate);
     expect(lines()[0]).toMatchObject({ rpcError: -32700, status: 200 });

@@ -26,7 +26,7 @@ describe.each([
 ])('while %s is away', (service, error, what) => {
   beforeEach(() => takeAway(error));
 
-  it('JSON-RPC says that it is temporary and when to ask again, as each version has it', async () => {
+  it('JSON-RPC answers with a temporary error and the time to retry, in the form of each version', async () => {
     const info = { reason: 'UNAVAILABLE', metadata: { retryAfterSeconds: '2' } };
     for (const [version, body, data] of [
       ['1.0', request.get, [info, { retryDelay: '2s' }]],
@@ -58,7 +58,7 @@ describe.each([
     expect([ready.status, ready.headers.get('retry-after')]).toEqual([503, '2']);
   });
 
-  it('the log says so once, however many ask', async () => {
+  it('the log has one line for it, for any number of requests', async () => {
     await Promise.all(Array.from({ length: 20 }, async () => (await api.rpc(request.get)).text()));
     const lines = api.log.filter(({ level, msg }) => level === 'warn' && String(msg).startsWith(service));
     expect(lines).toMatchObject([{ msg: `${service} is away: requests that need it fail` }]);

@@ -9,7 +9,7 @@ const MIB = 1024 * 1024;
 const ANSWER = Buffer.alloc(32 * MIB);
 const MAX_BYTES = 3 * ANSWER.length;
 
-describe('answers that nobody reads', () => {
+describe('unread answers', () => {
   let server: Server;
   let port: number;
   let metrics: Metrics;

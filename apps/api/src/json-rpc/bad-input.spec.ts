@@ -82,7 +82,7 @@ describe('what is no request', () => {
     }
   });
 
-  it('no body and no type is told that the body is missing', async () => {
+  it('a missing body without a type is refused as missing', async () => {
     const response = await fetch(`${api.url}/agents/echo`, {
       method: 'POST',
       headers: { authorization: 'Bearer caller' },
@@ -115,7 +115,7 @@ describe('size', () => {
     expect(answer.message).toContain(`${LIMIT} bytes`);
   });
 
-  it('a tenant with a smaller limit is held to it, and told its name', async () => {
+  it('a tenant with a smaller limit is held to it, and the error names it', async () => {
     api.limits['tenant-1'] = { bodyBytes: LIMIT - 1 };
     try {
       const answer = await refusal(await api.rpc(filled(LIMIT)));

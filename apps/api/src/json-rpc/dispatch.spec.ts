@@ -68,7 +68,7 @@ describe('a JSON-RPC call', () => {
     expect((await api.rpc(request.get, type)).status).toBe(200);
   });
 
-  it('tells the operation who calls, about which agent and in which trace', async () => {
+  it('passes the caller, the agent and the trace to the operation', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     await api.rpc(request.get, { traceparent, 'x-request-id': 'r-1' });
     await api.rpc(request.get, { traceparent: 'nonsense', 'x-request-id': 'a b' });
@@ -113,7 +113,7 @@ describe('a JSON-RPC call', () => {
     expect(JSON.stringify(line)).toContain('dispatch.spec');
   });
 
-  it('says that the database is away, and what to do', async () => {
+  it('names the missing database, and the remedy', async () => {
     api.operations.getTask = async () => {
       throw new DatabaseUnavailableError('Postgres is not available: connect ECONNREFUSED 10.0.0.1:5432');
     };
@@ -134,7 +134,7 @@ describe('a notification', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it('is told of an error, with id null', async () => {
+  it('gets an error with id null', async () => {
     expect(await outcome(await api.rpc({ ...notification, method: 'Nope' }))).toMatchObject({
       http: 200,
       code: -32601,
@@ -249,7 +249,7 @@ describe('tokens and scopes', () => {
     });
   });
 
-  it('does not tell another tenant’s agent from one that does not exist', async () => {
+  it('answers alike for another tenant’s agent and for one that does not exist', async () => {
     expect(await outcome(await api.rpc(request.get, {}, '/agents/theirs'))).toEqual({
       http: 404,
       code: -32001,
@@ -330,7 +330,7 @@ describe('extensions', () => {
     expect(response.headers.get('a2a-extensions')).toBeNull();
   });
 
-  it('says nothing when none is asked for', async () => {
+  it('has no header when none is asked for', async () => {
     declare({ uri: 'urn:a', required: false });
     expect((await call({})).headers.get('a2a-extensions')).toBeNull();
   });

@@ -118,7 +118,7 @@ describe('arbiter', () => {
     expect((await ask(ARBITER, rpc('message/send', message(parts)))).code).toBe(-32005);
   });
 
-  it('A-25 says of an unknown agent with HTTP 200', async () => {
+  it('A-25 answers for an unknown agent with HTTP 200', async () => {
     expect(await ask('/v1/a2a/agents/theirs', send)).toMatchObject({ http: 200, id: 7, code: -32001 });
   });
 
@@ -170,7 +170,7 @@ describe('langsmith', () => {
     expect((await withParts(file)).code).toBe(-32005);
   });
 
-  it('L-16 says of an unknown assistant with HTTP 404', async () => {
+  it('L-16 answers for an unknown assistant with HTTP 404', async () => {
     expect(await ask('/a2a/theirs', send, JSON_WANTED)).toMatchObject({ http: 404, id: 7, code: -32001 });
   });
 });
@@ -214,7 +214,7 @@ describe('orloj', () => {
     );
   });
 
-  it('O-10 tells of a stream that fails under event: error', async () => {
+  it('O-10 reports a stream that fails as event: error', async () => {
     api.operations.sendStreamingMessage = async function* () {
       yield [taskItem()];
       throw new Error('no more');
@@ -224,7 +224,7 @@ describe('orloj', () => {
     expect(text).toMatch(/\n\nevent: error\ndata: \{"jsonrpc":"2.0","id":7,"error":\{"code":-32603/);
   });
 
-  it('O-13 says -32003 of an agent that is unknown, or not enabled', async () => {
+  it('O-13 answers -32003 for an agent that is unknown, or not enabled', async () => {
     for (const agent of ['theirs', 'off']) {
       expect(await ask(`/v1/agents/${agent}/a2a`, legacySend())).toMatchObject({ http: 200, code: -32003 });
       expect(await named({ agent })).toMatchObject({ http: 200, code: -32003 });
@@ -247,7 +247,7 @@ describe('the root', () => {
     expect(error).toMatchObject({ code: -32601, message: 'method not found: unknown/method' });
   });
 
-  it('C-8 says no more than Internal error of an agent that threw', async () => {
+  it('C-8 answers only Internal error for an agent that threw', async () => {
     api.operations.sendMessage = async () => {
       throw new ProtocolError('agent-threw', 'the agent failed: secret');
     };

@@ -169,7 +169,7 @@ describe('a stream', () => {
     });
   });
 
-  it('says in a last frame what went wrong in the middle, and nothing of our insides', async () => {
+  it('ends with a frame that has the error of the middle, without internal data', async () => {
     serve(async function* () {
       yield [taskItem()];
       throw new Error('connection to 10.0.0.3 lost');
@@ -191,7 +191,7 @@ describe('a stream', () => {
     await stream.leave();
   });
 
-  it('tells the operation where to go on', async () => {
+  it('passes the resume position to the operation', async () => {
     const seen: unknown[] = [];
     api.operations.subscribeToTask = async function* (call) {
       seen.push(call.lastEventId);
@@ -282,7 +282,7 @@ describe('a stream', () => {
     ['revoked', 'the token was revoked'],
     ['expired', 'the token has expired'],
     ['unknown', 'the token is not known'],
-  ] as const)('ends soon when its token is %s and nobody is told', async (reason, message) => {
+  ] as const)('ends soon when its token is %s without a control message', async (reason, message) => {
     serve(open);
     const stream = reader(await api.rpc(request.stream));
     await stream.until(/id: 7/);
@@ -301,7 +301,7 @@ describe('a stream', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(api.expiresAt.caller.getTime());
   });
 
-  it('of the log of a task says so in the form of that path', async () => {
+  it('of the log of a task has the error in the form of that path', async () => {
     serve(open);
     const id = '0198c0de-0000-7000-8000-000000000000';
     api.agentOfTask[id] = 'echo';

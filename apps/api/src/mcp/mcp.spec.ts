@@ -91,7 +91,7 @@ describe('the revision without sessions', () => {
     expect(error!.message).toContain(named);
   });
 
-  it('refuses a version that it does not know, and names those that it knows', async () => {
+  it('refuses an unknown version, and names the supported ones', async () => {
     const asked = { meta: { [VERSION]: '1900-01-01' }, headers: { 'mcp-protocol-version': '1900-01-01' } };
     const { status, error } = await caller.call('tools/list', {}, asked);
     expect([status, error!.code]).toEqual([400, -32022]);
@@ -116,7 +116,7 @@ describe('the revision without sessions', () => {
     expect(result!.resultType).toBe('complete');
   });
 
-  it('says what kind of result it is, and how long a list may be kept', async () => {
+  it('has the type of the result, and how long a list may be cached', async () => {
     const { result } = await caller.call('tools/list');
     expect(result).toMatchObject({ resultType: 'complete', ttlMs: 30_000, cacheScope: 'private' });
     const called = await caller.tool('echo', { message: 'x' }, { accept: 'application/json' });
@@ -246,7 +246,7 @@ describe('tools', () => {
     });
   });
 
-  it('say what the card says, and leave out agents that take no messages', async () => {
+  it('have the texts of the card, and leave out agents that take no messages', async () => {
     const skill = {
       id: 's',
       name: 'Invoices',

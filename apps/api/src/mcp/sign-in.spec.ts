@@ -47,7 +47,7 @@ describe('a client without a token', () => {
     ]);
   });
 
-  it('is told why in an error that has an id, which the Python SDK needs', async () => {
+  it('gets the reason in an error with an id, which the Python SDK needs', async () => {
     const { text } = await ask('/mcp', { host: 'none.example' }, 'POST');
     expect(JSON.parse(text)).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: 401 } });
   });
@@ -61,7 +61,7 @@ describe('a client without a token', () => {
   });
 
   it.each(['none.example', 'other.example', ''])(
-    'is told nothing at the host %p, whose tenant has none or is not known',
+    'gets no metadata at the host %p, whose tenant has none or is not known',
     async (host) => {
       const headers: Record<string, string> = host === '' ? {} : { host };
       for (const path of PATHS) {
@@ -72,7 +72,7 @@ describe('a client without a token', () => {
     },
   );
 
-  it('learns the same with a bad token, beside what is wrong with it', async () => {
+  it('gets the same with a bad token, and the error of the token', async () => {
     const challenge = await challengeOf('/mcp', { host: 'acme.example', authorization: 'Bearer x y' });
     expect(challenge).toContain('error="invalid_request"');
     expect(challenge).toContain(

@@ -226,7 +226,7 @@ async function makeDeadPushes(): Promise<string> {
   return task;
 }
 
-describe('what the API takes and answers is what its document says', () => {
+describe('requests and answers of the API match its document', () => {
   it('of agents', async () => {
     const names = { agent: 'mine' };
     const body = { name: 'Mine', description: 'Says it again', runtime: 'echo' };

@@ -76,7 +76,7 @@ describe.each(['public', 'management'] as const)('the document of the %s port', 
     }
   });
 
-  it('says who needs a token, and of whom a scope is asked', async () => {
+  it('has the operations that need a token, and their scopes', async () => {
     const { base, document } = documents[port];
     for (const operation of document.operations) {
       const security = operation.spec.security as { token: string[] }[];

@@ -252,7 +252,7 @@ describe('SSE stream', () => {
     expect(Math.max(...sent.map(({ length }) => length))).toBeLessThanOrEqual(64 * 1024);
   });
 
-  it('closes a reader that takes nothing, says why, and leaves it able to resume', async () => {
+  it('closes a reader that takes nothing, with the reason, and it can resume', async () => {
     const response = new SlowResponse(0);
     const ended = new Promise<StreamEnd>((onEnd) => {
       const { stream, caller } = open(response, { bufferBytes: 50, stallMs: 5, onEnd });
@@ -321,7 +321,7 @@ describe('SSE stream', () => {
     expect(response.ended).toBe(true);
   });
 
-  it('says nothing to a source that fails because the stream was closed', async () => {
+  it('ignores the error of a source that fails because the stream was closed', async () => {
     const response = new SlowResponse();
     const { stream, caller } = open(response);
     async function* failing(): AsyncGenerator<StreamItem[]> {

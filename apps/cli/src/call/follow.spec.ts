@@ -45,7 +45,7 @@ async function sequences(events: AsyncIterable<NumberedEvent>) {
 const LOST = new TypeError('terminated');
 
 describe('following a task', () => {
-  it('goes on after the last event when the connection is lost, and says so once', async () => {
+  it('resumes after the last event when the connection is lost, and prints it once', async () => {
     const { asked, client } = server([
       stream(new UnreachableError('away')),
       stream(event(3), event(4, COMPLETED)),
@@ -98,7 +98,7 @@ describe('following a task', () => {
     expect(refusing.asked).toEqual([]);
   });
 
-  it('does not go on where the server tells no sequence', async () => {
+  it('does not resume without a sequence from the server', async () => {
     const { client } = server([stream(event(2))]);
     const following = { client, isOver: endsTurn, pauseMs: 1 };
     await expect(sequences(follow(stream(event(undefined), LOST), following))).rejects.toThrow('terminated');

@@ -206,7 +206,7 @@ describe('the other checks', () => {
     });
   });
 
-  it('know each key that has encrypted something', () => {
+  it('include each key that has encrypted something', () => {
     const sealedBy = [
       { keyId: 'old', count: 2 },
       { keyId: 'new', count: 1 },

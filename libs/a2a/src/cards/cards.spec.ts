@@ -122,7 +122,7 @@ describe('P-11: an agent card', () => {
     expect(read.securitySchemes.bearer?.scheme?.$case).toBe('httpAuthSecurityScheme');
   });
 
-  it('of both generations says the same in either, as Python’s SDK takes the older over the newer', () => {
+  it('of both generations has the same content in either, as Python’s SDK prefers the older', () => {
     const { type, httpAuthSecurityScheme, ...older } = (
       encodeCard(card, 'both').securitySchemes as Record<string, Record<string, unknown>>
     ).bearer!;
@@ -182,7 +182,7 @@ describe('an extended card', () => {
     expect(shown.documentationUrl).toBe(card.documentationUrl);
   });
 
-  it('is none where the agent says nothing about it', () => {
+  it('is none for an agent without the setting', () => {
     expect(extendAgent(agent)).toBeUndefined();
   });
 });

@@ -97,7 +97,7 @@ describe('decoding a 1.0 send', () => {
     });
   });
 
-  it('blocks unless told otherwise', () => {
+  it('blocks by default', () => {
     expect(send({}, { configuration: {} }).configuration?.returnImmediately).toBe(false);
     expect(send().configuration).toBeUndefined();
   });

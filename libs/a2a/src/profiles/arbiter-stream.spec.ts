@@ -154,7 +154,7 @@ describe('arbiter: a stream', () => {
     expect(frames[2]).toMatchObject({ status: { message: reply('') }, final: true });
   });
 
-  it('A-30 marks whatever else an agent says', () => {
+  it('A-30 marks all other output of an agent', () => {
     const own = sampleArtifact({ metadata: { [EVENT_KIND]: 'plan', a: 1 } });
     const progress = statusEvent(TaskState.TASK_STATE_WORKING, replyMessage('Searching…'));
     const plain = artifactEvent(sampleArtifact({ parts: [data({ a: 1 })] }));

@@ -132,10 +132,14 @@ describe('arbiter: a task', () => {
   it('A-19 A-20 takes the agent’s own message as the reply, and leaves out what it said on the way', () => {
     const said = replyMessage('Done');
     const history = [sampleMessage(), replyMessage('Searching…', { messageId: 'm-x' }), said];
-    const { status, history: told } = resultOf(arbiter, 'tasks/get', taskIn(COMPLETED, { history }, said));
+    const { status, history: answered } = resultOf(
+      arbiter,
+      'tasks/get',
+      taskIn(COMPLETED, { history }, said),
+    );
     expect(status).toMatchObject({ message: reply('Done') });
-    expect(told).toMatchObject([{ role: 'user' }, reply('Done')]);
-    expect(told).toHaveLength(2);
+    expect(answered).toMatchObject([{ role: 'user' }, reply('Done')]);
+    expect(answered).toHaveLength(2);
   });
 
   it('A-19 has a message even of a reply without text', () => {

@@ -80,7 +80,7 @@ describe('capsule', () => {
     expect(decode(capsule, 'tasks/cancel', { id: 'x' }).operation).toBe('cancelTask');
   });
 
-  it('C-8 says no more than Internal error, also of an agent that threw', () => {
+  it('C-8 answers only Internal error, also for an agent that threw', () => {
     for (const kind of ['internal', 'agent-threw'] as const) {
       expect(wireOf(capsule, new ProtocolError(kind, 'Internal error'))).toMatchObject({
         code: -32603,

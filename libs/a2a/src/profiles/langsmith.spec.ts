@@ -133,7 +133,7 @@ describe('langsmith', () => {
     });
   });
 
-  it('L-16 says by HTTP 404 that there is no such assistant', () => {
+  it('L-16 answers HTTP 404 for an unknown assistant', () => {
     const error = new ProtocolError('agent-not-found', 'Agent not found: x');
     expect(wireOf(langsmith, error)).toMatchObject({ http: 404, code: -32001 });
   });

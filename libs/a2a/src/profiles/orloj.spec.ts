@@ -33,7 +33,7 @@ const agent = (slug: string, a2aEnabled?: boolean) =>
 const user = { role: 'user', parts: [{ type: 'text', text: 'hi' }] };
 
 describe('orloj: which agent', () => {
-  it('O-1 is the one in the path, whatever the metadata says', () => {
+  it('O-1 is the one in the path, with any metadata', () => {
     const choice = { by: 'name', name: 'writer' };
     expect(choose({ metadata: { agent: 'other' } }, 'tasks/send', 'writer')).toEqual(choice);
     expect(choose({}, 'tasks/get', 'writer')).toEqual(choice);

@@ -199,7 +199,7 @@ describe('durable steps in a unit test', () => {
     expect(text).toBe('Wait. Done.');
   });
 
-  it('die as often as the test wants, to see what the code does about it', async () => {
+  it('die the given number of times, to test the reaction of the code', async () => {
     let charges = 0;
     const code =
       (options: StepOptions) =>
@@ -305,7 +305,7 @@ describe('durable steps in a unit test', () => {
       expect(undone.map((one) => (one as unknown[])[0])).toEqual(['room']);
     });
 
-    it('leave one under way to `verify`, which says whether it is undone as well', async () => {
+    it('leave one under way to `verify`, which decides whether it is undone as well', async () => {
       const keys: string[] = [];
       const verify =
         (done: boolean): StepOptions['verify'] =>

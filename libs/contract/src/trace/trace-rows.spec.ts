@@ -60,7 +60,7 @@ describe('the rows of a trace', () => {
     expect(traceRows('t', { spans: [], now: at(0) })).toEqual({ rows: [], ms: 1 });
   });
 
-  it('show the trace of an opened child in place of what its parent knows of it', () => {
+  it('show the trace of an opened child in place of the spans that its parent has of it', () => {
     const spans = [span('a', null, 0, 8), child('one', 'a', 1, 7), child('two', 'child one', 2, 3)];
     expect(shown(spans).map(([id]) => id)).toEqual(['a', 'child one', 'child two']);
     const one = {

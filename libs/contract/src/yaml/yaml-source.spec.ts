@@ -27,11 +27,11 @@ config:
     ['description', 2],
   ])('knows the line of %s', (path, line) => expect(new YamlSource(text).lineOf(path)).toBe(line));
 
-  it('knows the line of a field by its steps', () => {
+  it('has the line of a field by its path', () => {
     expect(new YamlSource(text).lineOf(['config', 'agents', '1', 'as'])).toBe(8);
   });
 
-  it('knows the lines of JSON, and of a file without fields', () => {
+  it('has the lines of JSON, and of a file without fields', () => {
     expect(new YamlSource('{\n  "name": "x",\n  "config": {"a": 1}\n}').lineOf('config.a')).toBe(3);
     for (const empty of ['', 'only text', '- a\n- b']) expect(new YamlSource(empty).lineOf('name')).toBe(1);
   });

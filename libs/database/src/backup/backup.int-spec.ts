@@ -117,7 +117,7 @@ describe('a backup', () => {
     }
   });
 
-  it('goes into an empty database only, unless it is told to delete what is there', async () => {
+  it('goes into an empty database only, unless an option deletes its content', async () => {
     const { file } = await collect();
     const url = await emptyDatabase();
     await restore(url, file);

@@ -91,7 +91,7 @@ describe('tenants', () => {
     expect(await tenants.setLimits('nobody', limits, [], PLATFORM_ACTOR)).toBeUndefined();
   });
 
-  it('that are suspended, deleted or unknown are told from those that are called', async () => {
+  it('that are suspended, deleted or unknown are distinguished from those that are called', async () => {
     const [active, suspended, deleting] = await Promise.all(
       ['active', 'to-suspend', 'to-delete'].map((slug) => tenants.create(slug, PLATFORM_ACTOR)),
     );
@@ -152,7 +152,7 @@ describe('a tenant’s own agents', () => {
     by: 'token:1',
   });
 
-  it('get a version with each write, which says what it was, when and by whom', async () => {
+  it('get a version with each write, with its content, time and actor', async () => {
     const first = await make();
     const second = await entries.change(first, content('second', false), PLATFORM_ACTOR);
     expect(second).toMatchObject({ id: first.id, version: 2, status: 'disabled' });
@@ -344,7 +344,7 @@ it('a catalog that cannot be reached is an error to try again after', async () =
   await nowhere.close();
 });
 
-it('what calls and runs read and note needs no Prisma, and tells the same', async () => {
+it('reads and notes of calls and runs need no Prisma, and have the same results', async () => {
   const { id: tenantId } = await tenants.create('swift', PLATFORM_ACTOR);
   const secret = { hash: 'the hash', prefix: 'the prefix' };
   const rights = { name: 'ci', scopes: [], agents: [], requestsPerSecond: null, expiresAt: null };

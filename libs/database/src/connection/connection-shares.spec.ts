@@ -25,7 +25,7 @@ describe('the shares of connections', () => {
     );
   const settle = () => jest.advanceTimersByTimeAsync(0);
 
-  it('leave half of the connections to others, however many one tenant wants', async () => {
+  it('leave half of the connections to others, for any demand of one tenant', async () => {
     void take('busy', 100);
     await settle();
     expect(got).toEqual(['busy', 'busy']);

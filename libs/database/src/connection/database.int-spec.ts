@@ -69,7 +69,7 @@ describe('row-level security', () => {
     }
   });
 
-  it('says whose statement has failed a transaction of several tenants', async () => {
+  it('names the tenant whose statement has failed a transaction of several tenants', async () => {
     const [one, other, third] = [randomUUID(), randomUUID(), randomUUID()].toSorted() as [
       string,
       string,
@@ -429,7 +429,7 @@ it.each([
   },
 );
 
-it('tells which migrations are missing', async () => {
+it('names the missing migrations', async () => {
   expect(await stores.database.pendingMigrations()).toEqual([]);
   await sql(stores, 'ALTER TABLE _prisma_migrations RENAME TO away');
   const folders = readdirSync(join(__dirname, '../../../../prisma/migrations')).filter((name) =>
@@ -451,7 +451,7 @@ it('keeps its own settings beside those of the URL', async () => {
   }
 });
 
-it('tells deadlocks and restarts from errors that stay', () => {
+it('distinguishes deadlocks and restarts from permanent errors', () => {
   const withCode = (code: string): Error => Object.assign(new Error('refused'), { code });
   expect(
     [

@@ -25,7 +25,7 @@ afterAll(async () => {
   await test.drop();
 });
 
-it('a database without a free connection is away for a while, for every way to it, and the process knows why', async () => {
+it('a database without a free connection is away for a while, for every way to it, and the error has the reason', async () => {
   const database = new Database({ url: test.url, poolSize: 1 });
   const catalog = new CatalogClient(test.url, { database });
   const ways = {

@@ -37,8 +37,8 @@ const refusing =
     return items.map((item) => `${item} done`);
   };
 
-/** What each caller was told. */
-const told = async (outcomes: readonly Promise<string>[]): Promise<string[]> =>
+/** The outcome of each caller. */
+const outcomesOf = async (outcomes: readonly Promise<string>[]): Promise<string[]> =>
   (await Promise.allSettled(outcomes)).map((outcome) =>
     outcome.status === 'fulfilled' ? outcome.value : (outcome.reason as Error).message,
   );
@@ -58,7 +58,7 @@ describe('a group commit', () => {
     await nextTurn();
     expect(groups[1]?.items).toEqual(['2', '3', '4']);
     groups[1]?.end();
-    expect(await told(others)).toEqual(['2 done', '3 done', '4 done']);
+    expect(await outcomesOf(others)).toEqual(['2 done', '3 done', '4 done']);
   });
 
   it('takes what has arrived in the same turn of the event loop together', async () => {
@@ -68,7 +68,7 @@ describe('a group commit', () => {
     await nextTurn();
     expect(groups.map(({ items }) => items)).toEqual([['1', '2']]);
     groups[0]?.end();
-    expect(await told(both)).toEqual(['1 done', '2 done']);
+    expect(await outcomesOf(both)).toEqual(['1 done', '2 done']);
   });
 
   it('lets a slow flush hold neither the next one nor other keys', async () => {
@@ -87,7 +87,7 @@ describe('a group commit', () => {
     await nextTurn();
     expect(groups[3]?.items).toEqual(['3', '4']);
     for (const { end } of groups) end();
-    expect(await told(sent)).toEqual(['1 done', '2 done', '3 done', '4 done', '5 done']);
+    expect(await outcomesOf(sent)).toEqual(['1 done', '2 done', '3 done', '4 done', '5 done']);
   });
 
   it('bounds a group by number and by weight, and keeps the order', async () => {
@@ -98,7 +98,7 @@ describe('a group commit', () => {
       weigh: (item: string) => item.length,
     });
     const items = ['a', 'b', 'c', 'd', 'sixsix', 'seven', 'as heavy as can be', 'e'];
-    expect(await told(items.map((item) => commit.submit('a', item)))).toEqual(
+    expect(await outcomesOf(items.map((item) => commit.submit('a', item)))).toEqual(
       items.map((item) => `${item} done`),
     );
     expect(seen).toEqual([['a', 'b', 'c'], ['d', 'sixsix'], ['seven'], ['as heavy as can be'], ['e']]);
@@ -125,14 +125,14 @@ describe('a group commit', () => {
       await nextTurn();
     }
     expect(groups.map(({ items }) => items)).toEqual([['x'], ['y'], ['x'], ['x']]);
-    expect(await told([...twins, other])).toEqual(['x done', 'x done', 'x done', 'y done']);
+    expect(await outcomesOf([...twins, other])).toEqual(['x done', 'x done', 'x done', 'y done']);
   });
 
-  it('tells the error of one item to its caller alone', async () => {
+  it('passes the error of one item to its caller alone', async () => {
     const seen: string[][] = [];
     const commit = new GroupCommit(refusing(['bad', 'worse'], seen), { maxItems: 10 });
     const outcomes = ['1', '2', 'bad', '3', 'worse'].map((item) => commit.submit('a', item));
-    expect(await told(outcomes)).toEqual(['1 done', '2 done', 'no bad', '3 done', 'no worse']);
+    expect(await outcomesOf(outcomes)).toEqual(['1 done', '2 done', 'no bad', '3 done', 'no worse']);
     // What was written is not written again.
     expect(seen.filter((items) => !items.some((item) => item.length > 1)).flat()).toEqual(['1', '2', '3']);
   });
@@ -144,7 +144,7 @@ describe('a group commit', () => {
     await nextTurn();
     const next = commit.submit('a', '3');
     groups[0]?.fail(new DatabaseUnavailableError('the connection was lost'));
-    expect(await told(lost)).toEqual(['the connection was lost', 'the connection was lost']);
+    expect(await outcomesOf(lost)).toEqual(['the connection was lost', 'the connection was lost']);
     await nextTurn();
     expect(groups.map(({ items }) => items)).toEqual([['1', '2'], ['3']]);
     groups[1]?.end();
@@ -163,12 +163,16 @@ describe('a group commit', () => {
       },
       { maxItems: 10 },
     );
-    expect(await told(['1', '2', '3'].map((item) => commit.submit('a', item)))).toEqual(['1', '2', '3']);
+    expect(await outcomesOf(['1', '2', '3'].map((item) => commit.submit('a', item)))).toEqual([
+      '1',
+      '2',
+      '3',
+    ]);
   });
 
-  it('tells a caller for whose item there is no outcome', async () => {
+  it('rejects for a caller whose item has no outcome', async () => {
     const commit = new GroupCommit(async () => ['only one'], { maxItems: 10 });
-    expect(await told(['1', '2'].map((item) => commit.submit('a', item)))).toEqual([
+    expect(await outcomesOf(['1', '2'].map((item) => commit.submit('a', item)))).toEqual([
       'only one',
       'The flush has returned no outcome for this item',
     ]);
@@ -189,7 +193,7 @@ describe('a group commit', () => {
       groups[0]?.end();
       await nextTurn();
       groups[1]?.end();
-      expect(await told(sent)).toHaveLength(7);
+      expect(await outcomesOf(sent)).toHaveLength(7);
       expect(groups.map(items)).toEqual([
         ['a1', 'b1', 'c1', 'a2'],
         ['a3', 'a4', 'a5'],
@@ -204,7 +208,7 @@ describe('a group commit', () => {
         await nextTurn();
         groups[group]?.end();
       }
-      await told(sent);
+      await outcomesOf(sent);
       expect(groups.map(items)).toEqual([['a1', 'b1'], ['c1', 'a2'], ['b2']]);
     });
 
@@ -223,15 +227,15 @@ describe('a group commit', () => {
       expect(groups.map(items)).toEqual([['a1', 'b1', 'b2'], ['a1'], ['b1', 'b2'], ['c1', 'd1']]);
       groups[1]?.fail(Object.assign(new Error('it is a1'), { code }));
       for (const { end } of groups.slice(2)) end();
-      expect(await told(sent)).toEqual(['it is a1', 'b1 done', 'b2 done']);
-      expect(await told(later)).toEqual(['c1 done', 'd1 done']);
+      expect(await outcomesOf(sent)).toEqual(['it is a1', 'b1 done', 'b2 done']);
+      expect(await outcomesOf(later)).toEqual(['c1 done', 'd1 done']);
 
       // From now on the key that failed alone is isolated, and has its own flushes.
       const next = ['a2', 'b3', 'c2'].map((item) => commit.submit(item.charAt(0), item));
       await nextTurn();
       expect(groups.slice(4).map(items)).toEqual([['a2'], ['b3', 'c2']]);
       for (const { end } of groups.slice(4)) end();
-      await told(next);
+      await outcomesOf(next);
     });
 
     it('isolates the key that Postgres names, at once and for a while, and the others together', async () => {
@@ -246,12 +250,12 @@ describe('a group commit', () => {
       expect(groups.slice(1).map(items)).toEqual([['a1'], ['b1', 'c1']]);
       // It is well now. But it could be in the way of each next flush for as short a time.
       for (const { end } of groups) end();
-      expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
+      expect(await outcomesOf(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
       const next = ['a2', 'b2', 'c2'].map((item) => commit.submit(item.charAt(0), item));
       await nextTurn();
       expect(groups.slice(3).map(items)).toEqual([['a2'], ['b2', 'c2']]);
       for (const { end } of groups) end();
-      await told(next);
+      await outcomesOf(next);
     });
 
     it('writes each key alone if the flush without the named key fails, too', async () => {
@@ -270,7 +274,7 @@ describe('a group commit', () => {
       await nextTurn();
       expect(groups.map(items)).toEqual([['a1', 'b1', 'c1'], ['a1'], ['b1', 'c1'], ['b1'], ['c1']]);
       for (const { end } of groups) end();
-      expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
+      expect(await outcomesOf(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
     });
 
     it('keeps later items of a suspect alone while its first write lasts', async () => {
@@ -287,7 +291,7 @@ describe('a group commit', () => {
       await nextTurn();
       expect(groups.slice(3).map(items)).toEqual([['a2'], ['b2', 'c1']]);
       for (const { end } of groups) end();
-      expect(await told([...sent, ...next])).toEqual(
+      expect(await outcomesOf([...sent, ...next])).toEqual(
         ['a1', 'b1', 'a2', 'b2', 'c1'].map((item) => `${item} done`),
       );
     });
@@ -308,7 +312,7 @@ describe('a group commit', () => {
       await nextTurn();
       expect(groups.slice(4).map(items)).toEqual([['a3']]);
       for (const { end } of groups) end();
-      expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'a2 done', 'a3 done']);
+      expect(await outcomesOf(sent)).toEqual(['a1 done', 'b1 done', 'a2 done', 'a3 done']);
     });
 
     it('writes twins of different flushes one after the other', async () => {
@@ -321,7 +325,7 @@ describe('a group commit', () => {
       await nextTurn();
       expect(groups.map(items)).toEqual([['x', 'y'], ['x']]);
       groups[1]?.end();
-      expect(await told(sent)).toEqual(['x done', 'x done', 'y done']);
+      expect(await outcomesOf(sent)).toEqual(['x done', 'x done', 'y done']);
     });
   });
 });

@@ -127,7 +127,7 @@ describe('the master key of a database', () => {
     }
   });
 
-  it('is not asked for before the migrations know it', async () => {
+  it('is not asked for before its migration', async () => {
     await client.query('DROP TABLE installation');
     expect(await connect(STRAY)).toBeUndefined();
   });

@@ -75,7 +75,7 @@ describe('the parts of pg that the pipeline uses', () => {
     expect(typeof types.getTypeParser(23)).toBe('function');
   });
 
-  it('know which statements a connection has prepared, by their names', async () => {
+  it('list the statements that a connection has prepared, by their names', async () => {
     await send([[ADD, [1, 2, []]]]);
     const { connection } = client as unknown as { connection: { parsedStatements: Record<string, string> } };
     expect(connection.parsedStatements[ADD.name!]).toBe(ADD.text);

@@ -204,9 +204,9 @@ describe.each(['before the first ANALYZE', 'after an ANALYZE'])(
           ).not.toEqual([]);
           expect(await tasks.cancel(tenantId, null, canceled!)).toMatchObject({ ok: true });
           await endTurn({ ...stores, runs }, claimed[2]!, 3);
-          const told = { ...newTask({ tenantId }), claimFor: { workerId: 'worker', leaseMs: 30_000 } };
-          expect(await tasks.create(told)).toMatchObject({ claimed: expect.any(String) });
-          const pickedUp = (await runs.readEagerRun(tenantId, told.runId, 'worker', 1))!;
+          const eager = { ...newTask({ tenantId }), claimFor: { workerId: 'worker', leaseMs: 30_000 } };
+          expect(await tasks.create(eager)).toMatchObject({ claimed: expect.any(String) });
+          const pickedUp = (await runs.readEagerRun(tenantId, eager.runId, 'worker', 1))!;
           await endTurn({ ...stores, runs }, pickedUp, 1);
         };
         await work();

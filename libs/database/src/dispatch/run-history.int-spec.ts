@@ -25,7 +25,7 @@ describe('the history of a run', () => {
     ]);
   });
 
-  it('says how attempts ended, and which worker has claimed the run again', async () => {
+  it('has the ends of attempts, and the worker that has claimed the run again', async () => {
     const run = await startTask(stores);
     const { tenantId, runId } = run;
     await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 day' WHERE id = '${runId}'`);

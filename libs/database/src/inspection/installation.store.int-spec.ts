@@ -21,13 +21,13 @@ it('has no backup, no paused schedule and no late run at first', async () => {
   });
 });
 
-it('knows the age of the last backup', async () => {
+it('reads the age of the last backup', async () => {
   for (const hours of [30, 2])
     await installation.noteBackup(new Date(Date.now() - hours * 3_600_000).toISOString());
   expect((await installation.state()).backupAgeSeconds).toBeCloseTo(2 * 3600, -2);
 });
 
-it('knows for how long a sleeping run should be awake', async () => {
+it('reads for how long a sleeping run is overdue', async () => {
   await startTask(stores);
   const sleep = (until: string): Promise<object[]> =>
     sql(stores, `UPDATE runs SET state = 'suspended', not_before = now() + interval '${until}'`);

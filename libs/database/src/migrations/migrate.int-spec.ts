@@ -38,7 +38,7 @@ describe('an empty database', () => {
     }
   });
 
-  it('keeps to what --dry-run says', async () => {
+  it('does exactly the steps of --dry-run', async () => {
     const url = await emptyDatabase();
     const sql = `ALTER TABLE notes ADD COLUMN size INTEGER;
       -- baton: concurrently
@@ -80,7 +80,7 @@ describe('a lock of another session', () => {
     expect(migrating.output).toMatch(/1\/1 ALTER TABLE notes: done in .*\nApplied 1 migrations/);
   });
 
-  it('ends the migration when patience does, and says who has it; the next one works', async () => {
+  it('ends the migration after --lock-patience, with the blocking session in the error; the next one works', async () => {
     const url = await emptyDatabase();
     await migrate(url, '--folder', migrationsOf({}));
     const folder = migrationsOf(SIZE);

@@ -55,7 +55,7 @@ describe('an index that is built concurrently', () => {
     expect((await namesOf(url)).map(({ state }) => state)).toEqual(['applied', 'rolled back', 'applied']);
   });
 
-  it('that cannot be unique says so, and is built once the rows are fixed', async () => {
+  it('that cannot be unique fails with the reason, and is built once the rows are fixed', async () => {
     const url = await emptyDatabase();
     await migrate(url, '--folder', migrationsOf({}));
     const client = await connect(url);

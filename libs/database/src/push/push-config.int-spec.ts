@@ -51,7 +51,7 @@ const records = (tenantId: string): Promise<object[]> =>
     `SELECT action, actor, target, detail FROM audit_records WHERE tenant_id = '${tenantId}' ORDER BY at`,
   );
 
-it('a config is told of what follows, and its task counts it', async () => {
+it('a config gets the events that follow, and its task counts it', async () => {
   const run = await task();
   expect(await configs.put(run, push('b', { authScheme: 'Bearer', sealed: sealed('k') }), OWNER)).toBe(true);
   expect(await configs.put(run, push('a'), OWNER)).toBe(true);
@@ -241,7 +241,7 @@ it('who is not the owner leaves a record, without the path of the URL', async ()
 });
 
 describe('a config that comes with a message', () => {
-  it('is told of its turn from the first event on', async () => {
+  it('gets its turn from the first event on', async () => {
     const input = { ...newTask(), push: push('a') };
     const run = await startTask(stores, input);
     expect(await rows(run.taskId)).toMatchObject([{ delivered_sequence: 0, head_sequence: 2, is_due: true }]);

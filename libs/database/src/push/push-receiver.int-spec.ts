@@ -13,7 +13,7 @@ afterAll(() => stores.close());
 
 const HOUR_MS = 3_600_000;
 
-it('each tenant knows of each host whether it has ever accepted a delivery, and how often it has refused', async () => {
+it('each tenant has of each host whether it has ever accepted a delivery, and the number of its refusals', async () => {
   const [tenantId, other] = [randomUUID(), randomUUID()];
   const turn = (host: string, tenant = tenantId) => receivers.takeTurn({ tenantId: tenant, host }, HOUR_MS);
   const unknown = { isConfirmed: false, failures: 0, waitMs: 0 };
@@ -32,7 +32,7 @@ it('each tenant knows of each host whether it has ever accepted a delivery, and 
   expect(await turn('d.example')).toEqual(unknown);
 });
 
-it('a receiver that has accepted a delivery stays so, and a refusal that is known changes nothing', async () => {
+it('a receiver that has accepted a delivery stays confirmed, and a refusal that is counted already changes nothing', async () => {
   const key = { tenantId: randomUUID(), host: 'a.example' };
   const read = () => receivers.takeTurn(key, HOUR_MS);
   await receivers.refuse(key, 3, HOUR_MS);

@@ -135,7 +135,7 @@ describe('a task past its retention', () => {
     expect(await stores.tasks.get(tenantId, taskId)).toBeUndefined();
   });
 
-  it('is told from one that never was, to its tenant only', async () => {
+  it('differs from one that never was, for its tenant only', async () => {
     const run = await endedTask(8, TASK_STATE_CANCELED);
     const { tenantId, taskId } = run;
     await expire(tenantId, 7.5);
@@ -334,7 +334,7 @@ describe('a tombstone', () => {
     expect(named?.taskId).toBe(second.task.id);
   });
 
-  it('tells how far the log of a watched task went', async () => {
+  it('has the last sequence of the log of a watched task', async () => {
     const run = await endedTask(8);
     await expire(run.tenantId, 7);
     expect(await stores.tasks.heads([run])).toEqual(new Map([[run.taskId, 4]]));

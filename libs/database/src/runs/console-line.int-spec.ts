@@ -27,7 +27,7 @@ describe('the console of a task', () => {
     expect(await lines.read(tenantId, taskId, { after: 1, limit: 1 })).toEqual([two]);
   });
 
-  it('keeps the oldest 1,000 lines, and says once that the rest was dropped', async () => {
+  it('keeps the oldest 1,000 lines, and one line about the dropped rest', async () => {
     const run = await startTask(stores);
     const many = Array.from({ length: 999 }, (_, i) => line(String(i)));
     expect(await lines.append(run, many)).toBe(false);

@@ -27,7 +27,7 @@ const records = ({ tenantId }: { tenantId: string }) =>
   sql(stores, `SELECT action FROM audit_records WHERE tenant_id = '${tenantId}'`);
 
 describe('the redelivery of a dead letter', () => {
-  it('makes the same task when it is asked for again before its task is there, also by a call that wants one more', async () => {
+  it('makes the same task when it is requested again before its task is there, also by a call for one more', async () => {
     const { tenantId, runId } = await deadRun();
     const [first, second] = [randomUUID(), randomUUID()];
     expect(await letters.reserve(tenantId, runId, first, false)).toMatchObject({ redeliveredTaskId: first });
@@ -35,7 +35,7 @@ describe('the redelivery of a dead letter', () => {
     expect(await letters.reserve(tenantId, runId, second, true)).toMatchObject({ redeliveredTaskId: first });
   });
 
-  it('makes another task after the first one only if one more is wanted', async () => {
+  it('makes another task after the first one only if one more is requested', async () => {
     const { tenantId, runId } = await deadRun();
     const [first, second] = [randomUUID(), randomUUID()];
     await letters.reserve(tenantId, runId, first, false);

@@ -66,7 +66,7 @@ describe('the journal of a task', () => {
   );
 
   it.each([undefined, '"a record"'])(
-    'keeps the entry of an earlier attempt: a later one is told that its own was not written (record: %j)',
+    'keeps the entry of an earlier attempt: the write of a later one is refused (record: %j)',
     async (record) => {
       const first = await startTask(stores);
       const { tenantId, taskId, runId } = first;

@@ -93,7 +93,7 @@ describe('a parked run', () => {
     expect(await wakeParked()).toBe(1);
   });
 
-  it('goes on when a person says so, once, and the audit log says who', async () => {
+  it('continues when a person resumes it, once, with an audit record', async () => {
     const run = await startTask(stores);
     const resume = () => stores.runs.resume(run.tenantId, run.taskId, BY);
     expect(await resume()).toBe(false);
@@ -117,7 +117,7 @@ describe('a parked run', () => {
     ]);
   });
 
-  it('is found by a list of parked tasks, which says why', async () => {
+  it('is in the list of parked tasks, with the reason', async () => {
     const parked = await startTask(stores);
     await startTask(stores, newTask({ tenantId: parked.tenantId }));
     const waiting = await startTask(stores, newTask({ tenantId: parked.tenantId }));

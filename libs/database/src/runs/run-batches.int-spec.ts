@@ -184,7 +184,7 @@ it('an attempt that is over writes nothing when its run is claimed in the same g
   expect(outcomes).toMatchObject([{ ok: false }, { attempt: 2, snapshot: { sequence: 2 } }]);
 });
 
-it('what Postgres cannot store is told to its writer alone', async () => {
+it('the error of a value that Postgres cannot store reaches its writer alone', async () => {
   const tenantId = randomUUID();
   const [one, bad, two] = [await start(tenantId), await start(tenantId), await start(tenantId)];
   const [{ payload }] = chunks(bad, '').events as [AppendBatch['events'][number]];
@@ -202,7 +202,7 @@ it('what Postgres cannot store is told to its writer alone', async () => {
   ]);
 });
 
-it('what Postgres cannot store of one tenant is told to no other one', async () => {
+it('the error of a value that Postgres cannot store reaches no other tenant', async () => {
   const [one, bad, two] = [await start(randomUUID()), await start(randomUUID()), await start(randomUUID())];
   const [{ payload }] = chunks(bad, '').events as [AppendBatch['events'][number]];
   const outcomes = await Promise.allSettled([

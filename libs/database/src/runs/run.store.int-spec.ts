@@ -179,9 +179,9 @@ describe('a run that is claimed as it is made', () => {
   });
 
   it('reads like a run from the queue', async () => {
-    const [told, queued] = [{ ...newTask(), claimFor }, newTask()];
-    for (const input of [told, queued]) await stores.tasks.create(input);
-    const pickedUp = (await stores.runs.readEagerRun(told.tenantId, told.runId, 'mine', 1))!;
+    const [eager, queued] = [{ ...newTask(), claimFor }, newTask()];
+    for (const input of [eager, queued]) await stores.tasks.create(input);
+    const pickedUp = (await stores.runs.readEagerRun(eager.tenantId, eager.runId, 'mine', 1))!;
     const claimed = (await stores.runs.claim(queued.tenantId, queued.runId, 'mine', LEASE_MS))!;
     expect(Object.keys(pickedUp).sort()).toEqual(Object.keys(claimed).sort());
     const { logged, artifactsAtStart, artifactsAreWhole, extensions, hasPushConfigs, runsAlone } = claimed;
@@ -224,7 +224,7 @@ describe('a run that is claimed as it is made', () => {
     expect(await stores.runs.readEagerRun(late.tenantId, late.runId, 'mine', LEASE_MS)).toBeUndefined();
   });
 
-  it('that its worker never hears of goes on the queue when its lease has run out, and the worker comes too late', async () => {
+  it('whose notice its worker never gets is queued when its lease has expired, and the worker comes too late', async () => {
     const input = { ...newTask(), claimFor };
     await stores.tasks.create(input);
     const { tenantId, runId, task } = input;
@@ -427,7 +427,7 @@ describe('leases', () => {
     }
   });
 
-  it('the policy with which a run was accepted says how often it is tried', async () => {
+  it('the policy with which a run was accepted decides how often it is tried', async () => {
     const run = await startTask(stores, { ...newTask(), retry: ONCE });
     await expire(run.runId);
     expect(await reclaim()).toEqual([]);

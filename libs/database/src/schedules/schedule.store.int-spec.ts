@@ -138,7 +138,7 @@ describe('a schedule that is due', () => {
     expect(await schedules.takeDue(60_000, 500, 10)).toHaveLength(1);
   });
 
-  it('is taken at the time that the queue says, though our clock is a little behind', async () => {
+  it('is taken at the time of the queue, though our clock is a little behind', async () => {
     const [dueAt, farAt] = [new Date(Date.now() + 2_000), new Date(Date.now() + 60_000)];
     const [made, far] = [await make(dueAt), await make(farAt, { name: 'far' })];
     const early = await schedules.takeOne(made, ago(0), 60_000);

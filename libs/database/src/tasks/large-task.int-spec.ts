@@ -55,7 +55,7 @@ const expire = async (runId: string): Promise<void> => {
 const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 
 describe('a task that is larger than what one call may read', () => {
-  it('is read as far as that goes, and says what is missing and how to read it', async () => {
+  it('is read within the budget, and marks what is missing and how to read it', async () => {
     const run = await startTask(stores);
     await say(run, 2, 12);
     const { task, sequence } = (await tasks.get(run.tenantId, run.taskId))!;
@@ -240,7 +240,7 @@ describe('the artifacts of a large turn', () => {
 });
 
 describe('the run of a large task', () => {
-  it('is claimed with the beginning of what the task says, at a further attempt as well', async () => {
+  it('is claimed with the beginning of the task’s content, at a further attempt as well', async () => {
     const run = await startTask(stores);
     await say(run, 2, 20);
     await expire(run.runId);

@@ -120,7 +120,7 @@ describe('a message that comes again', () => {
     expect(results[0]?.taskId).not.toBe(goneTaskId);
   });
 
-  it('tells what was sent first under the key', async () => {
+  it('returns the first message of the key', async () => {
     const tenantId = randomUUID();
     const first = keyOf('header', { content: hash('first') });
     await stores.tasks.create(keyed(tenantId, first));

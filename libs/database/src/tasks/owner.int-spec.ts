@@ -143,12 +143,18 @@ describe('a context that several use', () => {
   it('is a conversation of each of them', async () => {
     const tenantId = randomUUID();
     const contextId = 'main';
-    const told = async (owner: string | null): Promise<NewTask> => {
+    const createFor = async (owner: string | null): Promise<NewTask> => {
       const input = newTask({ tenantId, task: { contextId } });
       await endTurn(stores, await startTask(stores, { ...input, owner }), 2);
       return input;
     };
-    const all = [await told(null), await told(ANNE), await told(GUEST), await told(BERT), await told(ANNE)];
+    const all = [
+      await createFor(null),
+      await createFor(ANNE),
+      await createFor(GUEST),
+      await createFor(BERT),
+      await createFor(ANNE),
+    ];
     const [old, anne, guest, bert] = all.map(({ task }) => task.id);
     const earlier = async (owner: string | null) => {
       const [last] = await made(tenantId, { ...newTask({ tenantId, task: { contextId } }), owner });
@@ -188,7 +194,7 @@ describe('the names that callers give', () => {
     expect(await named(tenantId, tasksOf(BERT))).toBeUndefined();
   });
 
-  it('that an earlier release knows are known to tokens, until they name something new', async () => {
+  it('that an earlier release has stored are found for tokens, until they name something new', async () => {
     const tenantId = randomUUID();
     const before = aliased(tenantId, null);
     await stores.tasks.create(before);
@@ -210,7 +216,7 @@ describe('the names that callers give', () => {
     ...more,
   });
 
-  it('a message that an earlier release knows joins its task, also as the next turn', async () => {
+  it('a message that an earlier release has stored joins its task, also as the next turn', async () => {
     const tenantId = randomUUID();
     const [before] = await made(tenantId, { key: { hash: EARLIER, content: null, hours: 24 } });
     const again = { ...newTask({ tenantId }), owner: ANNE, key: key(ANNE) };
@@ -232,7 +238,7 @@ describe('the names that callers give', () => {
     expect(await stores.tasks.create(late)).toMatchObject({ created: true });
   });
 
-  it('a next turn that an earlier release knows is not made again', async () => {
+  it('a next turn that an earlier release has stored is not made again', async () => {
     const tenantId = randomUUID();
     const asks = TaskState.TASK_STATE_INPUT_REQUIRED;
     const run = await startTask(stores, { ...newTask({ tenantId }), owner: ANNE });

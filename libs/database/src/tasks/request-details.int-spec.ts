@@ -32,7 +32,7 @@ async function bytesOf(taskId: string): Promise<[number, number]> {
   return [row.counted, row.stored];
 }
 
-describe('what the request of a message says beside it', () => {
+describe('the members of a request beside its message', () => {
   it.each<[string, () => Partial<NewTask>]>([
     ['a task', () => ({})],
     ['a task with a key', () => ({ key: key() })],

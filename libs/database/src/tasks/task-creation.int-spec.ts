@@ -19,7 +19,7 @@ const limited = (tenantId: string, quota: Partial<RunQuota>): NewTask => ({
   quota: { maxInFlight: null, maxWaiting: null, exact: true, ...quota },
 });
 
-/** Create tasks that arrive at the same moment: they are one group. What each caller is told, errors by their name. */
+/** Create tasks that arrive at the same moment: they are one group. The outcome of each caller, errors by their name. */
 async function create(inputs: readonly NewTask[]): Promise<(CreatedTask | string)[]> {
   const outcomes = await Promise.allSettled(inputs.map((input) => stores.tasks.create(input)));
   return outcomes.map((outcome) =>

@@ -55,7 +55,7 @@ describe('a search', () => {
       expect(await search(tenantId, text)).toEqual({ tasks: [], searched: 2 });
   });
 
-  it('finds answers, also those of streams, the text of a status and the error of an agent, and says where', async () => {
+  it('finds answers, also those of streams, the text of a status and the error of an agent, with the place', async () => {
     const tenantId = randomUUID();
     const answered = await startTask(stores, newTask({ tenantId }));
     const artifact = (id: string, parts: Part[]) => ({ ...Artifact.fromJSON({ artifactId: id }), parts });
@@ -105,7 +105,7 @@ describe('a search', () => {
     expect(ids(await search(tenantId, 'needle'))).toEqual([odd.id]);
   });
 
-  it('goes on where it has stopped, and says how far it has looked', async () => {
+  it('continues where it has stopped, and returns the position', async () => {
     const tenantId = randomUUID();
     const made: string[] = [];
     for (let i = 0; i < 6; i++) made.unshift((await create(tenantId, i % 2 ? 'odd' : 'even', i)).id);

@@ -109,7 +109,7 @@ describe('a task that waits for a person', () => {
     expect(await shown(untaken)).toEqual([{ kind: 'reminder', dueAt: null, sentAt: null, webhooks: 0 }]);
   });
 
-  it('is due again if the worker has died, and remembers who was told', async () => {
+  it('is due again if the worker has died, and keeps the webhooks that were notified', async () => {
     const task = await asking({ remindMs: HOUR_MS });
     await age(task, 1);
     expect(await kinds()).toEqual([[task.taskId, 'reminder']]);

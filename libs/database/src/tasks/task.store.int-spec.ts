@@ -169,7 +169,7 @@ describe('reading', () => {
     expect(await read(2 ** 50, 2 ** 50)).toEqual([]);
   });
 
-  it('tells when events were stored', async () => {
+  it('reads when events were stored', async () => {
     const run = await startTask(stores);
     const before = new Date();
     await stores.runs.append(run, { afterSequence: 2, events: ['a', 'b'].map((text) => chunk(run, text)) });
@@ -200,7 +200,7 @@ describe('reading', () => {
     expect(await page(8, 100, 1)).toEqual([[], false]);
   });
 
-  it('tells the heads of many tasks at once', async () => {
+  it('reads the heads of many tasks at once', async () => {
     const [one, two] = [await startTask(stores), newTask()];
     await stores.tasks.create(two);
     const keys = [one, { tenantId: two.tenantId, taskId: two.task.id }];

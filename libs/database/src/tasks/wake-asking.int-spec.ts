@@ -122,7 +122,7 @@ describe('a task that asks, and goes on without an answer when its time has come
     expect((await stores.tasks.wakeAsking(LIMIT)).map((woken) => woken.taskId)).toEqual([signedIn.taskId]);
   });
 
-  it('refuses an answer from then on, and says why, until it asks again', async () => {
+  it('refuses an answer from then on, with the reason, until it asks again', async () => {
     const run = await asking();
     await stores.tasks.wakeAsking(LIMIT);
     expect(await answer(run)).toEqual({ ok: false, reason: 'late' });

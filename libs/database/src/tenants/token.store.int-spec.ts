@@ -62,7 +62,7 @@ describe('a token', () => {
     expect(rotated).toMatchObject({ expiresAt: later, previousUntil: soon });
   });
 
-  it('knows when it was used last, and what it may do', async () => {
+  it('has the time of its last use, and its scopes', async () => {
     const token = await make();
     const [mine, theirs] = [token, await make()];
     const at = new Date('2030-01-01T00:00:00.123Z');

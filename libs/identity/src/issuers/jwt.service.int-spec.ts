@@ -130,11 +130,11 @@ describe('tokens of a real OpenID provider', () => {
     await service.verify(token);
     expect(await issuers.remove(acme, id, PLATFORM_ACTOR)).toBeDefined();
     // Its own message comes back last, after the cache has got it.
-    const told = new Promise<void>((resolve) => {
+    const notified = new Promise<void>((resolve) => {
       void messaging.subscribeControl(() => resolve());
     });
     await messaging.publishControl({ type: 'issuers-changed', tenantId: acme, issuer: provider.url });
-    await told;
+    await notified;
     await expect(service.verify(token)).rejects.toThrow(UNTRUSTED);
   });
 

@@ -78,7 +78,7 @@ describe('an operation on many tasks', () => {
     expect([some.found, some.isWhole]).toEqual([2, false]);
   });
 
-  it('is seen by its caller, and by those who know of all agents', async () => {
+  it('is seen by its caller, and by those who may read all agents', async () => {
     const theirs = {
       id: ID,
       tenantId: 't',

@@ -10,7 +10,7 @@ import {
 } from '@baton/agents';
 import { once } from 'node:events';
 
-/** What a test's agents are told to do, as the text of a message in JSON. */
+/** The order to a test's agents, as the text of a message in JSON. */
 export interface Order {
   /** Ask this agent so often, each time with the message; fail with the reason if that is refused. */
   ask?: {
@@ -20,7 +20,7 @@ export interface Order {
     depth?: number;
     tasks?: number;
     taskId?: string;
-    /** What a child is told that asks back. */
+    /** The answer to a child that asks back. */
     answer?: Order;
     /** What a person says to the children that ask for approval. */
     approved?: { callId: string; approved: boolean };

@@ -232,7 +232,7 @@ describe('a child that waits for a person to approve a call', () => {
     expect(textOfStatus(await ended(id))).toBe('1 may I?');
   });
 
-  it('takes none from an agent, whatever it says', async () => {
+  it('takes none from an agent, with any content', async () => {
     const id = await order('boss', { ask: { agent: 'clerk', message, answer: {} } });
     expect(textOfStatus(await ended(id))).toContain('only a person can answer it, not an agent');
     const [child] = await childrenOf(id);

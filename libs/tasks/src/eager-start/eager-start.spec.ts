@@ -25,7 +25,7 @@ const claimOf = (workerId: string): EagerClaim => ({
 describe('eager start of a run', () => {
   let supportsEagerStart: boolean;
   let isHeard: boolean | undefined;
-  let told: string[];
+  let sent: string[];
   let returned: RunKey[];
   let isReturned: () => Promise<boolean>;
   let reservedSlots: number;
@@ -36,7 +36,7 @@ describe('eager start of a run', () => {
   let deliver: () => void;
   beforeEach(() => {
     [supportsEagerStart, isHeard] = [true, true];
-    [told, returned, enqueued, warned] = [[], [], [], []];
+    [sent, returned, enqueued, warned] = [[], [], [], []];
     reservedSlots = 0;
     isReturned = async () => true;
   });
@@ -58,7 +58,7 @@ describe('eager start of a run', () => {
         return supportsEagerStart;
       },
       sendEagerRun: async (workerId: string, run: EagerRun) => {
-        told.push(`${workerId} ${run.runId}`);
+        sent.push(`${workerId} ${run.runId}`);
         deliver = () => listener(run);
         return isHeard;
       },
@@ -94,7 +94,7 @@ describe('eager start of a run', () => {
     expect(startBefore).toBeLessThanOrEqual(Date.now() + LEASE_MS / 2);
   });
 
-  it('is not while no worker is known, or none can be told', async () => {
+  it('is not while no worker is known, or none can be notified', async () => {
     expect((await informed()).claimFor()).toBeUndefined();
     expect((await informed([])).claimFor()).toBeUndefined();
     const eager = await informed(['one']);
@@ -102,10 +102,10 @@ describe('eager start of a run', () => {
     expect(eager.claimFor()).toBeUndefined();
   });
 
-  it('is told to its worker, and on no queue', async () => {
+  it('is sent to its worker, and on no queue', async () => {
     const eager = await informed(['one']);
     await eager.send(job('a'), claimOf('one'), '{}');
-    expect(told).toEqual(['one a']);
+    expect(sent).toEqual(['one a']);
     expect([...returned, ...enqueued]).toEqual([]);
   });
 

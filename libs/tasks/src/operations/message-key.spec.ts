@@ -45,7 +45,7 @@ const contentOf = (said: Message, sent?: Sent): string | undefined =>
   keyOf(said, { header: 'k', ...sent })?.content?.toString('hex');
 
 describe('the key of a message', () => {
-  it('is a hash that says it all', () => {
+  it('is a hash of all of it', () => {
     const key = keyOf(message());
     expect(key?.hash).toHaveLength(32);
     expect(key?.content).toBeNull();
@@ -64,7 +64,7 @@ describe('the key of a message', () => {
     expect(numbers('[1]')).not.toBe(numbers('["1"]'));
   });
 
-  it('is the same however the caller wants to be answered', () => {
+  it('is the same for every form of answer', () => {
     const configuration = {
       acceptedOutputModes: ['text/plain'],
       taskPushNotificationConfig: undefined,
@@ -117,7 +117,7 @@ describe('the key of a message', () => {
     }
   });
 
-  it('is looked for as an earlier release knows it, for tokens alone', () => {
+  it('is searched in the form of an earlier release, for tokens alone', () => {
     const known = keyOf(message())?.earlierHash;
     expect(known).toHaveLength(32);
     expect(keyOf(message(), { principal: tokenPrincipal('b') })?.earlierHash).toEqual(known);

@@ -228,7 +228,7 @@ describe('MessageRouter', () => {
       expect(behind.keys.map((key) => key?.hours)).toEqual([24]);
     });
 
-    it('knows one without an id by nothing, or by its Idempotency-Key', async () => {
+    it('recognizes one without an id by its Idempotency-Key, and never without one', async () => {
       behind.earlier = earlier;
       const nameless = { ...message, messageId: '' };
       await routeCall(call(), nameless);

@@ -61,7 +61,7 @@ it('a config that was given up continues where it stopped when it is redelivered
   }
 });
 
-it('what a webhook was not told of is redelivered as well, signed with its secret', async () => {
+it('the events that a webhook did not get are redelivered as well, signed with its secret', async () => {
   const hook = await Receiver.start();
   hook.answer = (response, { sequence }) => response.writeHead(sequence === 2 ? 503 : 200).end();
   const settings = { PUSH_GIVE_UP_HOURS: '0', BATON_MASTER_KEY: randomBytes(32).toString('base64') };

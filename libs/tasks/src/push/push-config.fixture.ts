@@ -12,7 +12,7 @@ export interface ConfigRow {
   isLeased: boolean;
 }
 
-/** A config of a task that is told of everything after `after`. */
+/** A config of a task that gets all events after `after`. */
 export async function addConfig(
   database: Database,
   { tenantId, taskId }: Pick<ClaimedRun, 'tenantId' | 'taskId'>,

@@ -68,7 +68,7 @@ const statusOf = ({ json }: Receiver['received'][number]): unknown =>
 const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
 describe('a config of 1.0', () => {
-  it('is told of each event once, in order, from the first to the last', async () => {
+  it('gets each event once, in order, from the first to the last', async () => {
     const hook = await receiver();
     const task = await RunningTask.start(database, { traceparent: TRACEPARENT });
     await addConfig(database, task, { url: hook.url });
@@ -108,7 +108,7 @@ describe('a config of 1.0', () => {
     });
   });
 
-  it('that is made later is told of what comes after it', async () => {
+  it('that is made later gets the events after it', async () => {
     const hook = await receiver();
     const task = await RunningTask.start(database);
     await task.say('a');
@@ -121,7 +121,7 @@ describe('a config of 1.0', () => {
   });
 });
 
-it('a config of 0.3 is told of tasks: one for each status, and one for what follows', async () => {
+it('a config of 0.3 gets tasks: one for each status, and one for what follows', async () => {
   const hook = await receiver();
   const task = await RunningTask.start(database);
   await addConfig(database, task, { url: hook.url, protocol: '0.3' });
@@ -166,7 +166,8 @@ describe('a native webhook', () => {
     await fixture.webhooks.create(spec, sealed, by);
     return { id, secret };
   }
-  const told = (task: Task, id: string, sequence: number) => untilDelivered(task, sequence, `webhook:${id}`);
+  const webhookGot = (task: Task, id: string, sequence: number) =>
+    untilDelivered(task, sequence, `webhook:${id}`);
   const verifies = (secret: string, { headers, json }: Receiver['received'][number]): boolean => {
     try {
       new Webhook(secret).verify(JSON.stringify(json), headers as Record<string, string>);
@@ -176,15 +177,15 @@ describe('a native webhook', () => {
     }
   };
 
-  it('is told when the task has another state, and of nothing else, signed with its secret', async () => {
+  it('gets the changes of the task’s state, and nothing else, signed with its secret', async () => {
     const { id, secret } = await create();
     const task = await RunningTask.start(database, { tenantId });
-    await told(task, id, 2);
+    await webhookGot(task, id, 2);
     await task.say('a');
     await task.work();
-    await told(task, id, 4);
+    await webhookGot(task, id, 4);
     await task.end();
-    await told(task, id, 5);
+    await webhookGot(task, id, 5);
     const states = hook.received.map(({ json }) => (json.data as { state: string }).state);
     expect([hook.sequences, states]).toEqual([
       [1, 2, 5],
@@ -211,23 +212,23 @@ describe('a native webhook', () => {
     for (const each of hook.received) expect(verifies(secret, each)).toBe(true);
   });
 
-  it('is told of states whose messages have characters that Postgres cannot read, or look like a status', async () => {
+  it('gets states whose messages have characters that Postgres cannot read, or resemble a status', async () => {
     const { id } = await create();
     const text = 'nul \u0000, half \ud800, "status":{"state":"TASK_STATE_FAILED"}';
     const task = await RunningTask.start(database, { tenantId, text });
-    await told(task, id, 2);
+    await webhookGot(task, id, 2);
     await task.work(text);
-    await told(task, id, 3);
+    await webhookGot(task, id, 3);
     await task.end();
-    await told(task, id, 4);
+    await webhookGot(task, id, 4);
     expect(hook.sequences).toEqual([1, 2, 4]);
   });
 
-  it('is told of the states that it wants alone', async () => {
+  it('gets its own states alone', async () => {
     const { id } = await create({ states: [TaskState.TASK_STATE_COMPLETED] });
     const task = await RunningTask.start(database, { tenantId });
     await task.end();
-    await told(task, id, 3);
+    await webhookGot(task, id, 3);
     expect(hook.sequences).toEqual([3]);
   });
 
@@ -256,10 +257,10 @@ describe('a native webhook', () => {
     expect(await store.tries(randomUUID(), id, task.taskId)).toEqual([]);
   });
 
-  it('is told at its new address, with its new secret', async () => {
+  it('gets events at its new address, with its new secret', async () => {
     const { id, secret } = await create();
     const task = await RunningTask.start(database, { tenantId });
-    await told(task, id, 2);
+    await webhookGot(task, id, 2);
     const other = await receiver();
     await fixture.webhooks.change(tenantId, id, { url: other.url }, by);
     let next = '';
@@ -274,23 +275,23 @@ describe('a native webhook', () => {
       by,
     );
     await task.end();
-    await told(task, id, 3);
+    await webhookGot(task, id, 3);
     expect([hook.sequences, other.sequences]).toEqual([[1, 2], [3]]);
     expect([secret, next].map((each) => verifies(each, other.received[0]!))).toEqual([true, true]);
   });
 
-  it('is told nothing while it is disabled, and nothing of it later', async () => {
+  it('gets nothing while it is disabled, nor later of that time', async () => {
     const { id } = await create();
     const task = await RunningTask.start(database, { tenantId });
-    await told(task, id, 2);
+    await webhookGot(task, id, 2);
     await fixture.webhooks.change(tenantId, id, { enabled: false }, by);
     await task.end();
-    await told(task, id, 3);
+    await webhookGot(task, id, 3);
     await fixture.webhooks.change(tenantId, id, { enabled: true }, by);
     expect(hook.sequences).toEqual([1, 2]);
   });
 
-  it('is told nothing after it was deleted, not even what failed before', async () => {
+  it('gets nothing after it was deleted, not even what failed before', async () => {
     hook.answer = (response) => void response.writeHead(500).end();
     const { id } = await create();
     const task = await RunningTask.start(database, { tenantId });
@@ -298,12 +299,12 @@ describe('a native webhook', () => {
     await fixture.webhooks.remove(tenantId, id, by);
     const after = hook.received.length;
     await task.end();
-    // Another webhook is told of another task: whoever is due has been asked for by then.
+    // Another webhook gets another task: all due configs were claimed by then.
     hook.answer = (response) => void response.end();
     const { id: second } = await create();
     const next = await RunningTask.start(database, { tenantId });
     await next.end();
-    await told(next, second, 3);
+    await webhookGot(next, second, 3);
     const late = hook.received.slice(after).filter(({ headers }) => headers['webhook-id']?.includes(id));
     expect(late).toEqual([]);
     expect(await configOf(database, task, `webhook:${id}`)).toBeUndefined();
@@ -316,7 +317,7 @@ describe('a native webhook', () => {
       [1, 3],
       { events: [{ data: { state: 'working' } }, { data: { state: 'completed' } }], sequences: [2, 3] },
     ],
-  ])('is told of what waits in the mode "%s" if it asks for it', async (mode, sequences, body) => {
+  ])('gets the events of a wait in the mode "%s" if it asks for them', async (mode, sequences, body) => {
     let finish = (): void => undefined;
     hook.answer = (response, { sequence }) => {
       finish = () => void response.setHeader('baton-push-mode', mode).end();
@@ -327,7 +328,7 @@ describe('a native webhook', () => {
     await hook.reach(1);
     await task.end();
     finish();
-    await told(task, id, 3);
+    await webhookGot(task, id, 3);
     expect(hook.sequences).toEqual(sequences);
     expect(hook.received[1]!.json).toMatchObject(body);
     expect(verifies(secret, hook.received[1]!)).toBe(true);
@@ -354,13 +355,13 @@ describe('a native webhook', () => {
       expect(isChanged).toBe(false);
       finish();
       await changing;
-      if (moved.length > 0) await told(task, id, 3);
+      if (moved.length > 0) await webhookGot(task, id, 3);
       expect([hook.sequences, other.sequences]).toEqual([[1], moved]);
     },
   );
 });
 
-it('a suspended tenant is told nothing more until it is resumed; then nothing is missing', async () => {
+it('a suspended tenant gets nothing more until it is resumed; then nothing is missing', async () => {
   let finish = (): void => undefined;
   const hook = await receiver((response, { sequence }) => {
     finish = () => void response.end();
@@ -384,7 +385,7 @@ it('a suspended tenant is told nothing more until it is resumed; then nothing is
   const waits = await configWhen(task, (config) => config?.isLeased === false);
   expect(waits).toMatchObject({ delivered: 1, isDue: true, failures: 0, state: 'active' });
   await task.end();
-  // Another tenant is told: this one was passed over.
+  // Another tenant gets its event: this one was passed over.
   const next = await RunningTask.start(database);
   await addConfig(database, next, { url: other.url });
   await untilDelivered(next, 2);
@@ -552,7 +553,7 @@ describe('a worker', () => {
     const task = await RunningTask.start(database);
     await task.say('a', 'b');
     await addConfig(database, task, { url: hook.url });
-    // It has sent event 1 and has told nobody.
+    // It has sent event 1 and has not stored that.
     const store = new PushDeliveryStore(database);
     const [claimed] = await store.claim('dead', 300, { limit: 1, perHost: 1, perTenant: 1 });
     await fetch(hook.url, { method: 'POST', body: '{}', headers: { 'baton-sequence': '1' } });
@@ -575,7 +576,7 @@ describe('a worker', () => {
     expect(await configOf(database, task)).toMatchObject({ state: 'active', delivered: 4, isDue: false });
   });
 
-  it('that is told to stop lets a request end, and begins no other', async () => {
+  it('that shuts down lets a request end, and begins no other', async () => {
     let finish = (): void => undefined;
     const hook = await receiver((response) => (finish = () => void response.end()));
     const task = await RunningTask.start(database);
@@ -705,7 +706,7 @@ describe('a receiver that has never taken a delivery of the tenant', () => {
     return tasks;
   }
 
-  it('gets the tries of one config, however many there are, and each config is told why', async () => {
+  it('gets the tries of one config for all its configs, and each config has the reason', async () => {
     const victim = await receiver((response) => void response.writeHead(405).end());
     const tasks = await direct(victim);
     worker(PACED);

@@ -121,7 +121,7 @@ it.each([
   expect((await refusalOf(config))?.replace('"::1"', '"[::1]"')).toContain(message);
 });
 
-it('says the same of a private name and of none', async () => {
+it('answers alike for a private name and for none', async () => {
   const [inside, none] = await Promise.all(
     ['inside', 'none'].map(async (name) =>
       (await refusalOf({ url: `https://${name}.example` }))!.replace(name, ''),

@@ -92,8 +92,13 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     return (await new RunStore(database).claim(tenantId, runId, 'worker', 600_000))!;
   }
 
-  /** Writes the next events of a task, of which its watches are told or not; the last one may end it. */
-  async function write(run: ClaimedRun, after: number, states: TaskState[], told: boolean): Promise<void> {
+  /** Writes the next events of a task, published or not; the last one may end it. */
+  async function write(
+    run: ClaimedRun,
+    after: number,
+    states: TaskState[],
+    isPublished: boolean,
+  ): Promise<void> {
     const events = states.map((state) => {
       const status = { state, message: undefined, timestamp: new Date().toISOString() };
       const value = { taskId: run.taskId, contextId: run.taskId, status, metadata: undefined };
@@ -108,7 +113,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     });
     const published = events.map(({ json }, i) => ({ sequence: after + 1 + i, attempt: run.attempt, json }));
     const signal = { lastSequence: after + events.length, events: published };
-    if (told) await messaging.publishTask(run.tenantId, run.taskId, signal);
+    if (isPublished) await messaging.publishTask(run.tenantId, run.taskId, signal);
   }
 
   /** Breaks the connections of messaging; resolves when they are back. */

@@ -180,7 +180,7 @@ describe('the relay', () => {
   });
 
   it(
-    'gives a reader what it has missed in an outage, and lets nobody else read',
+    'gives a reader what it has missed in an outage, and no other reader reads',
     async () => {
       for (const task of ['behind', 'level']) tasks.append(task, TASK_STATE_WORKING);
       const [behind] = await follow('behind', 1);

@@ -217,7 +217,7 @@ describe('TaskWatch', () => {
     expect(await collect(watchFrom(0, 3))).toEqual([1, 2, 3]);
   });
 
-  it('tells a reader whose log is deleted under it, whatever is left of the log', async () => {
+  it('rejects for a reader whose log is deleted under it, with any rest of the log', async () => {
     const states = Array.from({ length: 1_200 }, () => TASK_STATE_WORKING);
     log.add(...states, TASK_STATE_COMPLETED);
     const watch = watchFrom(0, 1_201);
@@ -233,7 +233,7 @@ describe('TaskWatch', () => {
     expect(seen).toEqual(Array.from({ length: 500 }, (_, i) => i + 1));
   });
 
-  it('tells a reader who comes after the log has gone, and one who waits when it goes', async () => {
+  it('rejects for a reader after the deletion of the log, and for one that waits at that time', async () => {
     await expect(collect(watchFrom(3, 9))).rejects.toBeInstanceOf(LogDeletedError);
     const waiting = watchFrom(2);
     const seen = collect(waiting);

@@ -110,7 +110,7 @@ describe('the retention sweep', () => {
     ]);
   });
 
-  it('says once which tenants of an earlier release keep everything, and deletes nothing of theirs', async () => {
+  it('logs once which tenants of an earlier release keep everything, and deletes nothing of theirs', async () => {
     undecided = ['old'];
     limits = { old: null };
     await sweep.runOnce();

@@ -19,7 +19,7 @@ describe('a worker whose heartbeat does not reach Postgres', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  it('says so at once, is cut off after ten seconds, and is not when it is back', () => {
+  it('is reported at once, is cut off after ten seconds, and no longer when it is back', () => {
     const active = runs(TaskState.TASK_STATE_WORKING);
     const said: boolean[] = [];
     active.onPostgres = (isReached) => void said.push(isReached);
@@ -53,7 +53,7 @@ describe('a run whose log refuses it', () => {
     ['canceled', TaskState.TASK_STATE_CANCELED],
     ['lease-lost', TaskState.TASK_STATE_WORKING],
     ['lease-lost', new Error('Postgres is away')],
-  ])('is stopped as %s when its task is %p, and its runtime is told', async (reason, state) => {
+  ])('is stopped as %s when its task is %p, and its runtime gets the reason', async (reason, state) => {
     const active = runs(state);
     const { signal } = active.hold(KEY);
     await active.stopRefused(KEY);

@@ -114,7 +114,7 @@ describe('an output of an agent that lacks a member', () => {
     expect(JSON.stringify(events)).not.toContain('ROLE_USER');
   });
 
-  it('is left out: a status message that says nothing', () => {
+  it('is left out: a status message without content', () => {
     const [event] = eventsOf(said({ messageId: 'm', role: 'ROLE_AGENT' }));
     expect(event).toMatchObject({ statusUpdate: { status: { state: STATE } } });
     expect(event).not.toHaveProperty('statusUpdate.status.message');

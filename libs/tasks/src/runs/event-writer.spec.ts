@@ -109,7 +109,7 @@ describe('EventWriter', () => {
     expect(ports.trace).toEqual(['commit 1', 'publish 3', 'commit 1', 'wake', 'publish 4']);
   });
 
-  it('says the outcome with the end only if the task has no metadata beside its events', async () => {
+  it('has the outcome with the end only if the task has no metadata beside its events', async () => {
     const outcomes: unknown[] = [];
     for (const metadata of [undefined, { cost: 1 }]) {
       ports = new FakePorts();
@@ -155,7 +155,7 @@ describe('EventWriter', () => {
     expect(end?.artifacts?.[0]?.parts).toHaveLength(2);
   });
 
-  it('says that the turn ends when the last event goes out with a batch that was already under way', async () => {
+  it('marks the end of the turn when the last event goes out with a batch that was already under way', async () => {
     let open = (): void => undefined;
     const gate = new Promise<void>((resolve) => (open = resolve));
     const ends: (TaskState | undefined)[] = [];
@@ -254,16 +254,16 @@ describe('EventWriter', () => {
       if (batch.end === undefined) throw refusal;
       return ports.commit(batch);
     };
-    const told = new Promise((resolve) => {
+    const failure = new Promise((resolve) => {
       writer.refusal.addEventListener('abort', () => resolve(writer.refusal.reason));
     });
     // Nobody waits for this one: it is appended by and by.
     await writer.write(chunk('a'));
-    expect(await told).toMatchObject({
+    expect(await failure).toMatchObject({
       message: 'The agent sent something that cannot be stored',
       cause: refusal,
     });
-    expect(await told).toBeInstanceOf(TurnFailure);
+    expect(await failure).toBeInstanceOf(TurnFailure);
     await expect(writer.write(chunk('b'))).rejects.toBeInstanceOf(TurnFailure);
     const end = { state: TaskState.TASK_STATE_FAILED, outcome: null, error: 'value too large' };
     await writer.end(status(TaskState.TASK_STATE_FAILED), end);
@@ -348,7 +348,7 @@ describe('EventWriter', () => {
       );
     });
 
-    it('do not apply to what the platform says again', async () => {
+    it('do not apply to content that the platform repeats', async () => {
       const { writer } = limited({ eventsPerRun: 1 });
       await writer.write(chunk('a'), false);
       await writer.write(chunk('b'), false);

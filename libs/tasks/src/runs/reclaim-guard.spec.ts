@@ -24,7 +24,7 @@ it('waits for a whole lease after a failure', () => {
   expect(allowed.filter((at) => at >= 4000)).toEqual([17_200, 17_600, 18_000]);
 });
 
-it('waits for a whole lease when it does not know what has been: it was stopped, or Postgres was slow', () => {
+it('waits for a whole lease after an unknown time: it was stopped, or Postgres was slow', () => {
   const reclaimGuard = new ReclaimGuard(LEASE, SWEEP);
   for (let at = 0; at <= 4000; at += 400) reclaimGuard.answered(at);
   expect(reclaimGuard.mayReclaim).toBe(true);

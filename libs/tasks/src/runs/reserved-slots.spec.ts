@@ -24,7 +24,7 @@ describe('the reserved slots of a worker', () => {
     expect(sharesOf([1, 1, 1, 1])).toEqual([1, 0, 0, 0]);
   });
 
-  it('are none while there are few slots, or if the operator wants none', () => {
+  it('are none while there are few slots, or if the operator turns them off', () => {
     expect([...sharesOf([1]), ...sharesOf([1, 1]), ...sharesOf([3])]).toEqual([0, 0, 0, 0]);
     expect(sharesOf([100, 100], 0)).toEqual([0, 0]);
   });

@@ -75,7 +75,7 @@ it('a worker begins a run that was claimed for it in a free slot, and gives it b
       return () => Promise.resolve();
     });
   const worker = await testing.init();
-  const { id } = await worker.get(TenantStore, { strict: false }).create('told', PLATFORM_ACTOR);
+  const { id } = await worker.get(TenantStore, { strict: false }).create('stopped', PLATFORM_ACTOR);
   // No thread extends leases here, so the worker may count as cut off from Postgres, and would take no run.
   const active = worker.get(ActiveRuns, { strict: false });
   active.onHeartbeat({ type: 'back' });
@@ -99,7 +99,7 @@ it('a worker begins a run that was claimed for it in a free slot, and gives it b
   expect(await runOf(second.runId)).toEqual({ state: 'succeeded', attempt: 2, deaths: 0 });
 });
 
-it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_MS, and takes no other', async () => {
+it('a worker that shuts down lets its run end within WORKER_GRACE_MS, and takes no other', async () => {
   const runtime = new HeldRuntime();
   const worker = await startWorker(runtime, 600_000);
   const { id } = await worker.get(TenantStore, { strict: false }).create('patient', PLATFORM_ACTOR);

@@ -139,7 +139,7 @@ const logOf = async ({ taskId }: RunJob) => {
 const taskOf = async ({ taskId }: RunJob) =>
   (await worker.get(TaskStore, { strict: false }).get(tenantId, taskId))!.task;
 
-it('a run is claimed, its agent speaks, and each word is in the log once and in order', async () => {
+it('a run is claimed, and each output of its agent is in the log once and in order', async () => {
   act = async function* (turn) {
     yield chunk(turn, 'one', false);
     yield chunk(turn, 'two', true);
@@ -205,7 +205,7 @@ describe('a run that was claimed for this worker as it was made', () => {
     expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
   });
 
-  it('is seen to be worked on while its agent says nothing', async () => {
+  it('has a live lease while its agent is silent', async () => {
     let finish!: () => void;
     const finished = new Promise<void>((resolve) => (finish = resolve));
     act = async function* (turn) {
@@ -337,7 +337,7 @@ it('an agent that ends without a final status fails its task', async () => {
   expect(textOf(ended?.message?.parts ?? [])).toBe('The agent returned without a final status');
 });
 
-it('an agent whose task is canceled is stopped, and nothing that it says afterwards is in the log', async () => {
+it('an agent whose task is canceled is stopped, and none of its later output is in the log', async () => {
   let reason: unknown;
   let begin: () => void = () => undefined;
   const begun = new Promise<void>((resolve) => (begin = resolve));
@@ -399,7 +399,7 @@ describe('a run that waits for others of its tenant to begin', () => {
   });
 });
 
-it('an attempt that has lost its run says nothing more: the next one goes on in its place', async () => {
+it('an attempt that has lost its run writes nothing more: the next one continues in its place', async () => {
   const runs = worker.get(RunStore, { strict: false });
   act = async function* (turn) {
     if (turn.attempt === 1) {

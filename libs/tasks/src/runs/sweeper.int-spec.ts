@@ -161,7 +161,7 @@ describe('the sweep', () => {
     expect(await stateOf(run)).toBe('running');
   });
 
-  it('fails a run whose worker died on every attempt, and its readers are told', async () => {
+  it('fails a run whose worker died on every attempt, and its readers get the end', async () => {
     const run = await claimedBy('dead', 1);
     await delay(LEASE_MS);
     await sweepLongEnough();

@@ -4,7 +4,7 @@ import { TaskConsoles } from './task-consoles.js';
 
 const RUN = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 1 };
 
-/** A console that stores nothing before it is told to, and what it has stored: batches of texts. */
+/** A console that stores on request, and the stored batches of texts. */
 function consoles(append?: (texts: string[]) => boolean) {
   const batches: string[][] = [];
   const store: Pick<ConsoleLineStore, 'append'> = {

@@ -95,7 +95,7 @@ describe('TurnOutput', () => {
     for (const each of said(nested(400))) expect(() => output.entries(each)).not.toThrow();
   });
 
-  it('puts the ids of the task, the role of the agent and the time of the platform on what an agent says', () => {
+  it('puts the ids of the task, the role of the agent and the time of the platform on the output of an agent', () => {
     const metadata: object[] = [];
     const output = new TurnOutput(claimedRun(), (added) => metadata.push(added));
     const [entry] = output.entries(status(TaskState.TASK_STATE_WORKING, 'thinking'));
@@ -119,14 +119,14 @@ describe('TurnOutput', () => {
     expect(entry?.end).toEqual({ state, outcome: null });
   });
 
-  it('turns a bare message into a completed status that says so', () => {
+  it('turns a bare message into a completed status with that message', () => {
     const output = new TurnOutput(claimedRun(), () => undefined);
     const [entry] = output.entries({ $case: 'message', value: message('hi') });
     expect(entry?.end).toEqual({ state: TaskState.TASK_STATE_COMPLETED, outcome: 'message' });
     expect(entry?.payload.$case).toBe('statusUpdate');
   });
 
-  it('takes a task over: new artifacts and a status that says something become events', () => {
+  it('converts a whole task: new artifacts and a status with content become events', () => {
     const known = artifact('old', 'kept');
     const output = new TurnOutput(withArtifacts(1, known), () => undefined);
     const task = { ...claimedRun().snapshot.task, artifacts: [known, artifact('new', 'fresh')] };

@@ -36,7 +36,7 @@ describe('what is done about a time that has come', () => {
     expect(plan(queued)).toEqual({ kind: 'wait', ms: 30_000 });
   });
 
-  it('it is fired or given up when it was missed, as the schedule says', () => {
+  it('it is fired or given up when it was missed, by the setting of the schedule', () => {
     expect(plan({}, LATE_MS + 1)).toEqual({ kind: 'fire' });
     expect(plan({ missed: 'skip' }, LATE_MS)).toEqual({ kind: 'fire' });
     expect(plan({ missed: 'skip' }, LATE_MS + 1)).toMatchObject({ kind: 'pass', outcome: 'missed' });

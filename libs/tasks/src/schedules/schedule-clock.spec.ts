@@ -10,9 +10,9 @@ import { scheduleOf } from './schedule.fixture.js';
 const AT = new Date(0);
 const TICK = { tenantId: 'tenant', scheduleId: 'schedule', dueAt: AT };
 
-let told: unknown[];
+let published: unknown[];
 beforeEach(() => {
-  told = [];
+  published = [];
 });
 
 /** A clock whose store has that to fire, and whose advancer finds that next time. */
@@ -26,7 +26,7 @@ function clock(options: {
   const { due, stored, next, queueIsAway, queueHangs } = options;
   const found: DueSchedule[] = due ? [{ schedule: scheduleOf(due), now: AT }] : [];
   const tell = async (...words: unknown[]): Promise<void> => {
-    told.push(words);
+    published.push(words);
     if (queueIsAway) throw new Error('away');
   };
   const store = {
@@ -48,17 +48,17 @@ function clock(options: {
   );
 }
 
-describe('what the queue is told when it ticks', () => {
+describe('a tick of the queue leads to', () => {
   it.each([
-    ['nothing, while there is a next time', { due: {}, next: AT }, []],
-    ['nothing, of a time that waits or that another worker advances', { due: {}, next: undefined }, []],
-    ['nothing, when another worker was faster', { stored: { nextAt: AT } }, []],
-    ['to stop after the last time', { due: {}, next: null }, [['stop', 'schedule']]],
-    ['to stop when the schedule is paused', { stored: { nextAt: null } }, [['stop', 'schedule']]],
-    ['to stop when the schedule is gone', {}, [['stop', 'schedule']]],
+    ['no change, while there is a next time', { due: {}, next: AT }, []],
+    ['no change, for a time that waits or that another worker advances', { due: {}, next: undefined }, []],
+    ['no change, when another worker was faster', { stored: { nextAt: AT } }, []],
+    ['a stop after the last time', { due: {}, next: null }, [['stop', 'schedule']]],
+    ['a stop when the schedule is paused', { stored: { nextAt: null } }, [['stop', 'schedule']]],
+    ['a stop when the schedule is gone', {}, [['stop', 'schedule']]],
   ])('%s', async (_what, options, expected) => {
     await clock(options).take(TICK);
-    expect(told).toEqual(expected);
+    expect(published).toEqual(expected);
   });
 
   it('is lost on a queue that is away, and does no harm', async () => {
@@ -66,17 +66,17 @@ describe('what the queue is told when it ticks', () => {
   });
 });
 
-describe('what the queue is told when it has forgotten to tick', () => {
+describe('the repair of lost ticks schedules', () => {
   const EVERY_MINUTE = { tenantId: 'tenant', scheduleId: 'schedule', cron: '* * * * *', timeZone: 'UTC' };
 
   it('the times of the schedule, if there is one to come', async () => {
     await clock({ due: {}, next: AT }).runOnce();
-    expect(told).toEqual([['tick', EVERY_MINUTE]]);
+    expect(published).toEqual([['tick', EVERY_MINUTE]]);
   });
 
   it.each([null, undefined])('nothing when the next time is %s', async (next) => {
     await clock({ due: {}, next }).runOnce();
-    expect(told).toEqual([]);
+    expect(published).toEqual([]);
   });
 
   it('is lost on a queue that is away, and does no harm', async () => {

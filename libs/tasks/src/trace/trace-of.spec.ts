@@ -145,7 +145,7 @@ describe('the trace of a task', () => {
     ]);
   });
 
-  it('has the calls of models and tools in their attempt, and in their turn if the log does not know it', () => {
+  it('has the calls of models and tools in their attempt, and in their turn if the log does not have it', () => {
     const model = {
       runId: 'a',
       attempt: 1,
@@ -286,7 +286,7 @@ describe('the trace of a task', () => {
     ]);
   });
 
-  it('has the waits before each attempt, and says which attempt died with its worker', () => {
+  it('has the waits before each attempt, and marks the attempt that died with its worker', () => {
     const history = new Map([
       [
         'a',
@@ -328,7 +328,7 @@ describe('the trace of a task', () => {
     expect(trace(suspended).at(-1)).toEqual(['attempt a 2', 'turn a', 'succeeded', 5, 6]);
   });
 
-  it('has the wait for other code between the attempts, and says why while it lasts', () => {
+  it('has the wait for other code between the attempts, with the reason while it lasts', () => {
     const history = [
       { ended: 1, at: at(3), why: 'parked' as const },
       { woken: true as const, at: at(5) },
@@ -421,7 +421,7 @@ describe('the trace of a task', () => {
     expect(parents).toEqual(['tool 3', 'tool call-2-1', 'step 0', null]);
   });
 
-  it('says who has answered a question', () => {
+  it('names the person who has answered a question', () => {
     const spans = spansOf({
       runs: [run('a', 0, { finishedAt: at(4) }), run('b', 7, { startSequence: 4, finishedAt: at(9) })],
       statuses: [status(2, 1, WORKING), status(3, 4, ASKS), status(5, 8, WORKING), status(6, 9, DONE)],

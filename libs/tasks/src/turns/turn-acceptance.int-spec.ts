@@ -145,30 +145,30 @@ describe('a new task', () => {
 });
 
 describe('a run that is claimed for a worker as it is made', () => {
-  let told: string[];
+  let sent: string[];
   beforeEach(() => {
-    told = [];
+    sent = [];
     const slots = {
       quotaFor: async () => quota,
       enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
     };
     const eager = {
       claimFor: () => ({ workerId: 'worker', leaseMs: 60_000, startBefore: 0 }),
-      send: async ({ runId }: RunJob, { workerId }: EagerClaim) => void told.push(`${workerId} ${runId}`),
+      send: async ({ runId }: RunJob, { workerId }: EagerClaim) => void sent.push(`${workerId} ${runId}`),
     };
     acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 }, new Tracing());
   });
 
-  it('is told to the worker when its caller watches it, and is on no queue', async () => {
+  it('is sent to the worker when its caller watches it, and is on no queue', async () => {
     const { task } = request();
     let watched = -1;
     await acceptance.createTask({ tenantId, agent: ECHO, task }, async () => {
       while ((await runsOf(task.id)).length === 0);
-      watched = told.length;
+      watched = sent.length;
     });
     const [run] = await runsOf(task.id);
     expect(run).toMatchObject({ state: 'running' });
-    expect([watched, told, onQueue]).toEqual([0, [`worker ${run?.id}`], []]);
+    expect([watched, sent, onQueue]).toEqual([0, [`worker ${run?.id}`], []]);
   });
 
   it('is not one that has to wait, and not one of a tenant without room', async () => {
@@ -178,7 +178,7 @@ describe('a run that is claimed for a worker as it is made', () => {
     expect(await runsOf(task.id)).toMatchObject([{ state: 'queued' }]);
     quota = { maxInFlight: null, maxWaiting: null, maxStoredBytes: 1, exact: false };
     await expect(acceptance.createTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
-    expect([told, onQueue]).toEqual([[], []]);
+    expect([sent, onQueue]).toEqual([[], []]);
   });
 
   it.each([
@@ -191,7 +191,7 @@ describe('a run that is claimed for a worker as it is made', () => {
   ])('is not one of an agent that %s: a lost message would cost an attempt', async (_, retry) => {
     const agent = { ...ECHO, definition: { retry } } as unknown as Agent;
     await acceptance.createTask({ ...request(), agent });
-    expect([told.length, onQueue.length]).toEqual([0, 1]);
+    expect([sent.length, onQueue.length]).toEqual([0, 1]);
   });
 
   it('whose message is known starts nothing: the caller learns of the earlier task', async () => {
@@ -202,7 +202,7 @@ describe('a run that is claimed for a worker as it is made', () => {
       created: false,
       earlier: { taskId: first.task.id },
     });
-    expect([told.length, onQueue.length]).toEqual([1, 0]);
+    expect([sent.length, onQueue.length]).toEqual([1, 0]);
     expect(await runsOf(first.task.id)).toHaveLength(1);
   });
 });

@@ -100,7 +100,7 @@ describe('an agent of a tenant', () => {
     expect(put.json.agent.definition).not.toHaveProperty('skills');
   });
 
-  it('is accepted without tags, and its author is told where they are missing', async () => {
+  it('is accepted without tags, and a warning names where they are missing', async () => {
     const tenant = await Tenant.create();
     const skill = { id: 's', name: 'S', description: 'd' };
     const tagged = { ...skill, id: 't', tags: ['t'] };
@@ -289,7 +289,7 @@ describe('an agent of a tenant', () => {
     expect([changed.status, changed.text]).toEqual([400, expect.stringContaining('config.old: ')]);
   });
 
-  it('takes no messages while it is disabled, and says so in every version', async () => {
+  it('takes no messages while it is disabled, with an error in every version', async () => {
     const tenant = await Tenant.create();
     await tenant.ask('PUT', '/mine', { ...ECHO, enabled: false });
     for (const version of ['1.0', '0.3'] as const) {
@@ -303,7 +303,7 @@ describe('an agent of a tenant', () => {
     expect((await tenant.send('mine')).json).not.toHaveProperty('error');
   });
 
-  it('is told to every process', async () => {
+  it('is sent to every process', async () => {
     const tenant = await Tenant.create();
     const received: unknown[] = [];
     let news = (): void => undefined;

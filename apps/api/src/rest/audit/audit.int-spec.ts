@@ -362,7 +362,7 @@ describe('every route that writes', () => {
     expect([...writing].sort()).toEqual(Object.keys(WRITES).sort());
   });
 
-  it.each(writing)('%s writes one record, which says who, what and in which request', async (route) => {
+  it.each(writing)('%s writes one record with the actor, the action and the request', async (route) => {
     const [method = ''] = route.split(' ');
     const { path, body, action, target } = (await WRITES[route]?.()) ?? { path: '', action: '', target: '' };
     const before = await admin.records('limit=100');

@@ -10,7 +10,7 @@ const ask = async (publicUrl: string) => {
   return { status, json: JSON.parse(text) as Record<string, unknown> };
 };
 
-it('says at an https URL who Baton is as a client of authorization servers', async () => {
+it('describes Baton as a client of authorization servers, at an https URL', async () => {
   expect(await ask('https://baton.example/below')).toEqual({
     status: 200,
     json: {

@@ -134,7 +134,7 @@ describe('the tasks of a tenant', () => {
     ]);
   });
 
-  it('are searched for a text, as far as the answer says', async () => {
+  it('are searched for a text, up to the position in the answer', async () => {
     const asked: unknown[] = [];
     const next = { statusAt: new Date('2026-01-31T12:00:00.000Z'), taskId: ID };
     api.listing.search = async (_caller, page, text, filter) => {
@@ -580,7 +580,7 @@ describe('the times of the events of a task', () => {
 describe('the trace of a task', () => {
   const at = new Date('2026-01-31T12:00:00.250Z');
 
-  it('is read by those who see the task, and says who sees the code', async () => {
+  it('is for those who see the task, and its code for authors', async () => {
     const asked: unknown[] = [];
     api.traces.read = async (_caller, ...of) => {
       asked.push(of);
@@ -613,7 +613,7 @@ describe('the trace of a task', () => {
     expect((await ask(`/${UNKNOWN}/trace`, { token: 'reader' })).status).toBe(404);
   });
 
-  it('tells what a call has said to authors of agents alone', async () => {
+  it('shows the content of a call to authors of agents alone', async () => {
     const content = [{ type: 'tool-call', toolCallId: 'c', toolName: 'weather', input: { city: 'Bern' } }];
     const entries = [
       { kind: 'step', message: { role: 'assistant', content } },

@@ -53,7 +53,7 @@ describe('the usage of tasks', () => {
     };
   });
 
-  it('says how long the tasks of each agent take, and when the last has ended', async () => {
+  it('has the durations of each agent’s tasks, and the end of the last', async () => {
     const lastEndedAt = new Date('2026-01-31T07:00:00Z');
     const of: unknown[] = [];
     api.usageReports.agentTimes = async ({ tenantId }, { agentIds }) => {

@@ -26,7 +26,7 @@ async function create(tenant: Tenant, body: object = {}): Promise<Json> {
   return json;
 }
 
-/** Which webhooks the task of a new message is told of. */
+/** The webhooks with a push config of the task of a new message. */
 async function toldOf(tenant: Tenant, agent: string): Promise<string[]> {
   const { json } = (await tenant.send(agent)) as unknown as { json: { result: { task: { id: string } } } };
   const { id } = json.result.task;
@@ -159,7 +159,7 @@ describe('webhooks over HTTP', () => {
   });
 });
 
-describe('a task is told to', () => {
+describe('the events of a task go to', () => {
   it('the webhooks of its tenant that are enabled and want its agent', async () => {
     const tenant = await Tenant.create(ALL);
     await tenant.ask('POST', '', { ...ECHO, slug: 'own' });
@@ -178,7 +178,7 @@ describe('a task is told to', () => {
     expect(await toldOf(tenant, 'own')).toEqual([own]);
   });
 
-  it('a webhook with the states that it wants, until the webhook is deleted', async () => {
+  it('a webhook with these states, until the webhook is deleted', async () => {
     const tenant = await Tenant.create(ALL);
     const { id } = await create(tenant, { states: ['completed', 'failed'] });
     expect(await toldOf(tenant, 'echo')).toEqual([id]);
@@ -190,7 +190,7 @@ describe('a task is told to', () => {
     expect(await toldOf(tenant, 'echo')).toEqual([]);
   });
 
-  it('a webhook whose failures are listed, and which is told again when it is asked', async () => {
+  it('a webhook whose failures are listed, and again on request', async () => {
     const tenant = await Tenant.create(ALL);
     const id = (await create(tenant)).id as string;
     const health = async () => ((await ask(tenant, 'GET')).json.webhooks as Json[])[0]!.health as unknown;
@@ -310,7 +310,7 @@ describe('a test of a webhook', () => {
     }
   };
 
-  it('calls the receiver, signed with the secret, and tells its answer', async () => {
+  it('calls the receiver, signed with the secret, and returns its answer', async () => {
     const tenant = await Tenant.create(ALL);
     const { id, secret } = await create(tenant, { url: address, enabled: false });
     const { json } = await ask(tenant, 'POST', `/${id as string}/test`);
@@ -326,7 +326,7 @@ describe('a test of a webhook', () => {
     status = 204;
   });
 
-  it('is signed with the new secret and the one before, as long as the rotation says', async () => {
+  it('is signed with the new secret and the one before, during the time of the rotation', async () => {
     const tenant = await Tenant.create(ALL);
     const { id, secret } = await create(tenant, { url: address });
     const path = `/${id as string}`;
@@ -339,7 +339,7 @@ describe('a test of a webhook', () => {
     expect([secret, second.secret, third.secret].map(verifies)).toEqual([false, false, true]);
   });
 
-  it('says why there is no answer, and no address', async () => {
+  it('has the reason why there is no answer, and no address', async () => {
     const tenant = await Tenant.create(ALL);
     const tried = async (to: string) => {
       const { id } = await create(tenant, { url: to });

@@ -47,7 +47,7 @@ describe('the first page', () => {
     expect(found.map(({ key }) => key)).toEqual(['more', 'all', 'some']);
   });
 
-  it('tells why a schedule needs attention', () => {
+  it('has the reason why a schedule needs attention', () => {
     const fine = { paused_reason: null, last_outcome: null, recent_tasks: [task('completed')] };
     const last = (outcome: 'refused' | 'missed' | 'skipped', reason: string | null) => ({
       outcome,

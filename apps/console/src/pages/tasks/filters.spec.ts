@@ -5,7 +5,7 @@ it('a state of A2A is a state of the list', () => {
   expect(readFilters({ state: 'failed' })).toEqual({ state: 'failed' });
 });
 
-it('only parked tasks are asked for when the URL says so', () => {
+it('a parameter of the URL selects parked tasks', () => {
   expect(readFilters({ parked: true })).toEqual({ parked: 'true' });
   expect(queryOf(readFilters({ parked: 'true' }), 0)).toEqual({ limit: 100, parked: true });
   expect(readFilters({ parked: 'maybe' })).toEqual({});

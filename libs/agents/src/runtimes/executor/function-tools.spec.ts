@@ -110,7 +110,7 @@ describe('a call of a function', () => {
     });
   });
 
-  it('of a worker that has died is looked up, and else decided as its author says', async () => {
+  it('of a worker that has died is looked up, or else decided by the setting of its author', async () => {
     const look = async (answer: Answer, onUnknown: string) =>
       (await payTool([answer], { onUnknown, verifies: true })).verify();
     expect(await look({ done: true, result: 1 }, 'ask')).toMatchObject({ ok: true, content: 1 });

@@ -163,7 +163,7 @@ describe('a tool that answers code with a task', () => {
     expect(order).toEqual(['1 noted, 0 looks']);
   });
 
-  it('says how it goes, each thing once', async () => {
+  it('reports its progress, each item once', async () => {
     await begin(begun({ ...SLOW, statusMessage: 'reads the books' }));
     await talk.waits();
     await talk.waits();
@@ -183,11 +183,11 @@ describe('a tool that answers code with a task', () => {
       'its task has failed',
     ],
     ['is gone', ({ taskId }: ModernTask) => server.tasks.delete(taskId), 'it no longer knows the task'],
-  ])('and %s: the code is told', async (_, end, told) => {
+  ])('and %s: the code gets the error', async (_, end, message) => {
     await begin(begun());
     await talk.waits();
     end(await server.task());
-    expect(await talk.ends()).toEqual([false, expect.stringContaining(told)]);
+    expect(await talk.ends()).toEqual([false, expect.stringContaining(message)]);
     expect(server.calls).toHaveLength(1);
   });
 

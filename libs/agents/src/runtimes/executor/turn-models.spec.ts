@@ -102,7 +102,7 @@ describe('a call of a model in code', () => {
     },
   );
 
-  it('is metered, recorded and stored as one of an llm agent, and the end of the turn says its tokens', async () => {
+  it('is metered, recorded and stored as one of an llm agent, and the end of the turn has its tokens', async () => {
     llm.provider.reply({ text: `I know ${KEY}.`, usage: { input: 10, output: 4 } });
     const answer = await bench.run(({ model }) => model({ ...settings, prompt: 'Be kind.' }).generate('hi'));
     expect(JSON.stringify(answer)).not.toContain(KEY);

@@ -56,7 +56,7 @@ describe('the secrets of the tenant', () => {
   const asker = agent('researcher');
   asker.definition.config = { secrets: ['search', 'absent'] };
 
-  it('are read when the code asks, for this agent alone, and are in nothing that it says', async () => {
+  it('are read when the code asks, for this agent alone, and are in none of its output', async () => {
     const values: Record<string, string> = { search: 'first-value' };
     const asked: unknown[] = [];
     const reader = {
@@ -177,7 +177,7 @@ describe('an executor', () => {
     ]);
   });
 
-  it('says nothing after the end of the turn, nor after finished()', async () => {
+  it('publishes nothing after the end of the turn, nor after finished()', async () => {
     const afterStatus = new Fake((bus) => {
       bus.publish(update(TASK_STATE_COMPLETED));
       bus.publish(chunk('late'));
@@ -223,14 +223,14 @@ describe('an executor', () => {
     });
   });
 
-  it('speaks for its own task only', async () => {
+  it('publishes for its own task only', async () => {
     const executor = new Fake((bus) => bus.publish(chunk('1', 'another-task')));
     expect(await run(executor)).toMatchObject([{ value: { taskId: 'task-1', contextId: 'context-1' } }]);
   });
 });
 
-describe('what an executor is told', () => {
-  const told = async (turn: Turn): Promise<RequestContext> => {
+describe('the request context of an executor', () => {
+  const contextOf = async (turn: Turn): Promise<RequestContext> => {
     const executor = new Fake(() => undefined);
     await run(executor, turn);
     return executor.contexts[0] as RequestContext;
@@ -238,7 +238,7 @@ describe('what an executor is told', () => {
 
   it('has no task in the first turn, but the ids it will have', async () => {
     const asked = userMessage('hi', { taskId: '', contextId: '' });
-    const context = await told(firstTurn(asked));
+    const context = await contextOf(firstTurn(asked));
     expect(context).toMatchObject({ taskId: 'task-1', contextId: 'context-1' });
     expect(context.task).toBeUndefined();
     expect(context.referenceTasks).toBeUndefined();
@@ -248,7 +248,7 @@ describe('what an executor is told', () => {
   it('has the tenant, the user and the extensions that the agent declares', async () => {
     const tester = agent('tester');
     tester.definition.extensions = [{ uri: 'urn:a', description: '', required: false, params: undefined }];
-    const { context } = await told(firstTurn('hi', { agent: tester, extensions: ['urn:a', 'urn:b'] }));
+    const { context } = await contextOf(firstTurn('hi', { agent: tester, extensions: ['urn:a', 'urn:b'] }));
     expect(context).toMatchObject({
       tenant: 'tenant-1',
       requestedExtensions: ['urn:a'],
@@ -260,7 +260,7 @@ describe('what an executor is told', () => {
   it('has the tasks that the message refers to', async () => {
     const other = { ...task(TASK_STATE_COMPLETED), id: 'task-0' };
     const asked = userMessage('hi', { referenceTaskIds: ['task-0', 'gone'] });
-    const { referenceTasks } = await told(firstTurn(asked, { referenceTasks: [other] }));
+    const { referenceTasks } = await contextOf(firstTurn(asked, { referenceTasks: [other] }));
     expect(referenceTasks?.map(({ id }) => id)).toEqual(['task-0']);
   });
 
@@ -269,7 +269,7 @@ describe('what an executor is told', () => {
     // A dead attempt had already said something.
     const turn = turnWith(history, { attempt: 2 });
     turn.task.history = [...history, message('one moment')];
-    const { task: stored } = await told(turn);
+    const { task: stored } = await contextOf(turn);
     expect(stored?.status).toMatchObject({
       state: TASK_STATE_INPUT_REQUIRED,
       message: { messageId: 'where to?' },
@@ -339,7 +339,7 @@ describe('stopping an executor', () => {
     expect(executor.contexts).toEqual([]);
   });
 
-  it('does not wait for one that ignores it, and hears it no more', async () => {
+  it('does not wait for one that ignores it, and drops its later events', async () => {
     jest.useFakeTimers();
     try {
       const stop = new AbortController();

@@ -113,7 +113,7 @@ describe('tools of MCP servers in code', () => {
     },
   );
 
-  it('say what is wrong: the input, the name, the settings', async () => {
+  it('have an error for the input, the name and the settings', async () => {
     const bench = new Bench();
     const wrong: Code = async ({ tools }) => {
       const { call } = await tools(SETTINGS);
@@ -132,7 +132,7 @@ describe('tools of MCP servers in code', () => {
     expect(bench.made).toHaveLength(0);
   });
 
-  it('ask a person who must approve the call, and an agent is none', async () => {
+  it('ask for the approval of a person, and refuse that of an agent', async () => {
     const bench = new Bench({ needsApproval: true });
     await bench.run(code);
     expect(summary(bench.outputs).at(-1)).toMatchObject({ state: TASK_STATE_INPUT_REQUIRED });

@@ -81,7 +81,7 @@ describe('a task that outgrows the context of its model', () => {
       inputTokens: bench.provider.requests.reduce((sum, request) => sum + tokensOf(request), 0),
     });
     expect(bench.tokens.spent).toHaveLength(bench.provider.requests.length);
-    // A summary has the one before, and what the agent is told to do.
+    // A summary has the one before, and the prompt of the agent.
     const [, second] = summaries().map(textOf);
     expect(second).toContain('SUMMARY of');
     expect(second).toContain('You read pages.');

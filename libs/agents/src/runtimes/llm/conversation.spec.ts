@@ -29,7 +29,7 @@ function conversationOf(...values: LlmEntry[]): Promise<Conversation> {
 }
 
 describe('a conversation', () => {
-  it('tells apart the calls of models that number them anew with every answer', async () => {
+  it('distinguishes the calls of models that number them anew with every answer', async () => {
     const conversation = await conversationOf(
       step('1', '2'),
       result('2', 'b'),

@@ -228,7 +228,7 @@ describe('an attempt after one that died', () => {
 });
 
 describe('a turn that is stopped', () => {
-  it('closes the connection to its provider at once and says nothing more', async () => {
+  it('closes the connection to its provider at once and has no more output', async () => {
     bench.provider.reply({ text: ['one ', 'two'], fault: { kind: 'stall', after: 3 } });
     const stop = new AbortController();
     const run = bench.runtime.run(bench.turn(), stop.signal)[Symbol.asyncIterator]();

@@ -21,7 +21,7 @@ describe('what is grouped', () => {
     expect(groups.length).toBeLessThan(250);
   });
 
-  it('comes as soon as it is due though the source says nothing more', async () => {
+  it('comes as soon as it is due though the source is silent', async () => {
     let resume = (): void => undefined;
     const paused = new Promise<void>((resolve) => (resume = resolve));
     async function* words() {

@@ -24,7 +24,7 @@ const PROVIDERS = [
 ] as const;
 
 describe.each(PROVIDERS)('%s', (model, more) => {
-  it('streams its answer, with the prompt before the question, and says what it cost', async () => {
+  it('streams its answer, with the prompt before the question, and reports its cost', async () => {
     bench.provider.reply({ text: ['Hel', 'lo ', 'you'], usage: { input: 12, output: 3 } });
     const { artifacts, status, usage } = summaryOf(await bench.say({ model, ...more, prompt: 'Be kind.' }));
     expect(artifacts).toEqual({ 'reply-1': reply('Hello you') });
@@ -74,7 +74,7 @@ it.each([
   },
 );
 
-describe('what a model says', () => {
+describe('the output of a model', () => {
   it('is kept apart from what it thinks', async () => {
     bench.provider.reply({ reasoning: ['Let me ', 'see'], text: 'Yes.' });
     const { artifacts } = summaryOf(await bench.say({ reasoning: 'low' }));

@@ -66,11 +66,11 @@ describe('the memory of a context', () => {
     ]);
   });
 
-  it('goes back as far as the agent says, in turns', async () => {
+  it('goes back as many turns as the agent sets', async () => {
     expect(await memory({ turns: 1 })).toEqual([{ role: 'user', content: 'third' }]);
   });
 
-  it('goes back as far as the agent says, in tokens, and forgets whole turns only', async () => {
+  it('goes back as many tokens as the agent sets, and drops whole turns only', async () => {
     const [, ...later] = await memory({ tokens: 10 });
     expect(later.map(({ content }) => content)).not.toContain('first');
     expect(await memory({ tokens: 1 })).toEqual([]);

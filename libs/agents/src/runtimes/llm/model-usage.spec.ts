@@ -35,7 +35,7 @@ describe('tokens', () => {
     expect(bench.provider.requests).toHaveLength(1);
   });
 
-  it.each([-5, 1.5, 1e300])('are estimated where a provider says that they are %d', async (output) => {
+  it.each([-5, 1.5, 1e300])('are estimated where a provider reports %d', async (output) => {
     bench.provider.reply({ text: 'a'.repeat(40), usage: { input: 20, output } });
     const { status } = summaryOf(await bench.say());
     expect(status?.state).toBe(TaskState.TASK_STATE_COMPLETED);

@@ -13,7 +13,7 @@ beforeEach(() => bench.reset());
 const ask = (city: string) => ({ name: 'ask', input: { city } });
 const look = { name: 'look', input: { city: 'Bern' } };
 
-/** What the model was told about its calls, by the last request. */
+/** The results of the model's calls in the last request. */
 const results = (): string[] => {
   const { input } = bench.provider.requests.at(-1)!.body as { input: { type?: string; output?: string }[] };
   return input.filter(({ type }) => type === 'function_call_output').map(({ output }) => output ?? '');

@@ -86,7 +86,7 @@ describe('files that a tool returns', () => {
     expect(text).toContain('you are not shown shot.png (image/png, 70 bytes)');
   });
 
-  it('are shown to a model of an unknown name if its agent says so', async () => {
+  it('are shown to a model of an unknown name if its agent sets that', async () => {
     const body = await bodyAfterCall({ model: 'openai-compatible/qwen-vl', key: 'mine', toolFiles: 'on' });
     expect(JSON.stringify(body.messages.at(-1))).toContain(PIXEL);
   });

@@ -64,7 +64,7 @@ describe('the mirror of a remote task’s artifacts', () => {
     expect(brief(later.chunk(chunk(true, ...texts('3'))))).toEqual([[true, '3']]);
   });
 
-  it('sends a large snapshot in pieces, the last of which says so', () => {
+  it('sends a large snapshot in pieces, the last of which is marked', () => {
     const large = Array.from({ length: 5 }, () => plainTextPart('x'.repeat(30_000)));
     const outputs = mirror().snapshot([artifact(...large)], true);
     const updates = outputs.map(({ value }) => value as TaskArtifactUpdateEvent);

@@ -43,7 +43,7 @@ describe('a turn of an agent elsewhere', () => {
     expect(stateOf(remote.tasks[0])).toBe(TaskState.TASK_STATE_CANCELED);
   });
 
-  it('says nothing more after a cancel, although the rest has come', async () => {
+  it('has no more output after a cancel, although the rest has come', async () => {
     const remote = await elsewhere.start();
     const stop = new AbortController();
     const outputs = elsewhere.say(turnAt(remote.url, 'count 6'), stop.signal);

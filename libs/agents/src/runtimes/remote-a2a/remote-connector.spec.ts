@@ -148,7 +148,7 @@ describe('the connection to an agent elsewhere', () => {
     });
   });
 
-  it('says so when there is no card, or none that it can use', async () => {
+  it('fails with the reason when there is no card, or none that it can use', async () => {
     const remote = await elsewhere.start();
     const wrong = turnAt(remote.url, 'hi', { version: '0.3' });
     expect(endOf(await elsewhere.run(wrong))).toMatchObject({

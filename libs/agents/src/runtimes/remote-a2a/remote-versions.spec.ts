@@ -21,7 +21,7 @@ const SPOKEN = [
   { version: '1.0', binding: 'HTTP+JSON' },
 ] as const;
 
-describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', ({ version, binding }) => {
+describe.each(SPOKEN)('an agent elsewhere with $version over $binding', ({ version, binding }) => {
   it('is relayed chunk by chunk, under our ids', async () => {
     const remote = await elsewhere.start({ version, binding });
     const outputs = await elsewhere.run(turnAt(remote.url, 'count 3'));
@@ -43,7 +43,7 @@ describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', (
     });
   });
 
-  it.each([true, false])('is told what the caller’s request says (streaming: %s)', async (streaming) => {
+  it.each([true, false])('gets the members of the caller’s request (streaming: %s)', async (streaming) => {
     const remote = await elsewhere.start({ version, binding, streaming });
     const configuration = {
       acceptedOutputModes: ['text/markdown'],
@@ -190,7 +190,7 @@ describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', (
     expect(endOf(all)).toEqual({ state: COMPLETED });
   });
 
-  it('is told of a cancel', async () => {
+  it('gets a cancel', async () => {
     const remote = await elsewhere.start({ version, binding });
     const stop = new AbortController();
     for await (const output of elsewhere.say(turnAt(remote.url, 'wait'), stop.signal)) {

@@ -56,7 +56,7 @@ it('finds the runs of a worker whose connection has ended, long before their lea
   expect(reclaimed.map(({ runId }) => runId)).toEqual([run.runId]);
 });
 
-it('gives the worker time to connect again, and says when that ends', async () => {
+it('gives the worker time to connect again, and returns the end of that time', async () => {
   await startTask(stores);
   const { session, close } = await connect();
   await stores.workers.seen({ ...worker, session }, 1000);
@@ -95,7 +95,7 @@ it('leaves the lease of a worker that is connected', async () => {
   await live.close();
 });
 
-it('waits for the lease of a worker of which it knows no session', async () => {
+it('waits for the lease of a worker without a known session', async () => {
   await startTask(stores);
   await stores.workers.seen(worker, 1000);
   expect((await orphans(LEASE_MS)).orphanedRuns).toBe(false);

@@ -40,8 +40,8 @@ function start(databaseUrl = stores.url, leaseMs = LEASE_MS): LeaseTable {
   return leases;
 }
 
-/** Resolves when this has been told. */
-async function told(type: HeartbeatEvent['type']): Promise<HeartbeatEvent> {
+/** Resolves with the next event of this type. */
+async function reported(type: HeartbeatEvent['type']): Promise<HeartbeatEvent> {
   for (;;) {
     const found = news.find((piece) => piece.type === type);
     if (found) return found;
@@ -76,13 +76,13 @@ it('keeps a lease until it is released', async () => {
   expect(news).toEqual([]);
 });
 
-it('says which leases are lost, again and again until they are released', async () => {
+it('reports lost leases, again and again until they are released', async () => {
   const run = await startTask(stores);
   const keeping = start();
   keeping.hold({ ...run, attempt: 7 });
-  expect(await told('lost')).toEqual({ type: 'lost', leases: [{ runId: run.runId, attempt: 7 }] });
+  expect(await reported('lost')).toEqual({ type: 'lost', leases: [{ runId: run.runId, attempt: 7 }] });
   news = [];
-  await told('lost');
+  await reported('lost');
   keeping.release({ ...run, attempt: 7 });
 });
 
@@ -93,13 +93,13 @@ it('gives the leases up when the main thread has not answered for long, and goes
   await sql(stores, `UPDATE runs SET lease_expires_at = now() + interval '200 ms'`);
   await leaseChanges(run.runId, 'extended');
   silentForMs = 1001;
-  expect(await told('stalled')).toEqual({ type: 'stalled', forMs: 1001 });
+  expect(await reported('stalled')).toEqual({ type: 'stalled', forMs: 1001 });
   await leaseChanges(run.runId, 'expired');
   silentForMs = 0;
   await leaseChanges(run.runId, 'extended');
 });
 
-it('goes on by itself after an outage, on a server that hung up as well as on one that says nothing', async () => {
+it('recovers from an outage by itself, of a server that closes connections as well as of a silent one', async () => {
   const run = await startTask(stores);
   const way = await Way.open(stores.url);
   const keeping = start(way.url);
@@ -109,15 +109,15 @@ it('goes on by itself after an outage, on a server that hung up as well as on on
   for (const damage of ['cut', 'mute'] as const) {
     news = [];
     way[damage]();
-    await told('failed');
+    await reported('failed');
     way.mend();
-    await told('back');
+    await reported('back');
     await leaseChanges(run.runId, 'extended');
   }
   way.close();
 });
 
-it('keeps a connection without a lease to extend, says which it is, and connects again when it is cut', async () => {
+it('keeps a connection without a lease to extend, reports its session, and connects again when it is cut', async () => {
   const way = await Way.open(stores.url);
   start(way.url);
   const session = async (count: number): Promise<string | undefined> => {
@@ -135,16 +135,16 @@ it('keeps a connection without a lease to extend, says which it is, and connects
   way.close();
 });
 
-it('says that Postgres is back also when it has nothing left to keep', async () => {
+it('reports that Postgres is back also without a lease to extend', async () => {
   const run = await startTask(stores);
   const way = await Way.open(stores.url);
   const keeping = start(way.url);
   keeping.hold(run);
   way.cut();
-  await told('failed');
+  await reported('failed');
   keeping.release(run);
   way.mend();
-  await told('back');
+  await reported('back');
   way.close();
 });
 

@@ -35,10 +35,10 @@ it('starts a thread that dies again, with the leases it had, and lets it end at 
 it('shows the thread that the event loop lives, and no longer when it does not', async () => {
   const noticed = new Int32Array(new SharedArrayBuffer(4));
   setEnvironmentData('noticed', noticed);
-  const told: ((news: HeartbeatEvent) => void)[] = [];
-  const keeper = new LeaseKeeper({ ...options, threadFile }, (piece) => told.shift()?.(piece));
+  const waiting: ((news: HeartbeatEvent) => void)[] = [];
+  const keeper = new LeaseKeeper({ ...options, threadFile }, (piece) => waiting.shift()?.(piece));
   const ask = async (attempt: number, meanwhile?: () => void): Promise<number> => {
-    const answer = new Promise<HeartbeatEvent>((resolve) => told.push(resolve));
+    const answer = new Promise<HeartbeatEvent>((resolve) => waiting.push(resolve));
     keeper.hold({ ...key, attempt });
     meanwhile?.();
     const { forMs } = (await answer) as Extract<HeartbeatEvent, { type: 'stalled' }>;

@@ -64,7 +64,7 @@ describe('messaging when Postgres fails', () => {
     }
   });
 
-  it('comes back after all its connections were cut: runs and signals flow, relays are told', async () => {
+  it('comes back after all its connections were cut: runs and signals flow, relays are notified', async () => {
     const signals = new Inbox<TaskSignal>();
     const control = new Inbox<ControlMessage>();
     worker.consumeRuns(10, async (job) => runs.push(job));
@@ -83,8 +83,8 @@ describe('messaging when Postgres fails', () => {
     await Promise.all([signals.reach(1), control.reach(1), runs.reach(2)]);
   });
 
-  it('tells all relays that signals were lost while one process alone had no connection', async () => {
-    const told = new Promise<void>((resolve) => void api.onSignalsMissed(resolve));
+  it('notifies all relays that signals were lost while one process alone had no connection', async () => {
+    const missed = new Promise<void>((resolve) => void api.onSignalsMissed(resolve));
     await allowConnections(false);
     // Those of the listeners stay: no relay notices anything by itself.
     await asAdministrator(
@@ -93,7 +93,7 @@ describe('messaging when Postgres fails', () => {
     );
     await worker.publishTask(tenantId, taskId, signalOf(1));
     await allowConnections(true);
-    await told;
+    await missed;
   });
 
   it('starts although each connection takes longer than a caller waits for one', async () => {
@@ -111,7 +111,7 @@ describe('messaging when Postgres fails', () => {
     }
   });
 
-  it('survives a connection that Postgres ends in the packet in which it says that it is ready', async () => {
+  it('survives a connection that Postgres ends in the packet of ReadyForQuery', async () => {
     const proxy = await CuttingProxy.before(installation.options.databaseUrl);
     try {
       const behind = installation.create({ databaseUrl: proxy.url });

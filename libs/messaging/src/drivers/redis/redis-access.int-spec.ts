@@ -100,7 +100,7 @@ withRedis('messaging as a user of Redis with few rights', () => {
     }
   });
 
-  it('says that a user may no longer subscribe', async () => {
+  it('reports that a user may no longer subscribe', async () => {
     const url = new URL(redis.url);
     [url.username, url.password] = ['changing', 'secret'];
     const set = (...more: string[]) =>

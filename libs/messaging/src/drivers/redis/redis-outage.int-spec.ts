@@ -41,7 +41,7 @@ withRedis('messaging when Redis fails', () => {
     client.disconnect();
   };
 
-  /** Enqueue as the API does until it works: a caller would be told, the sweeper would come back. */
+  /** Enqueue as the API does until it works: a caller would get an error, the sweeper would retry. */
   const enqueueWhenBack = async (run: RunJob): Promise<void> => {
     const accepted = await api.enqueueRuns([run]).then(
       () => true,
@@ -90,7 +90,7 @@ withRedis('messaging when Redis fails', () => {
     expect(received.sort()).toEqual([next.runId, last.runId].sort());
   });
 
-  it('comes back after a crash: runs, signals and control messages flow, relays are told', async () => {
+  it('comes back after a crash: runs, signals and control messages flow, relays are notified', async () => {
     const signals = new Inbox<TaskSignal>();
     const control = new Inbox<ControlMessage>();
     worker.consumeRuns(10, async (job) => runs.push(job));
@@ -107,14 +107,14 @@ withRedis('messaging when Redis fails', () => {
     await Promise.all([signals.reach(1), control.reach(1), runs.reach(1)]);
   });
 
-  it('tells all relays that signals were lost while one process alone had no connection', async () => {
-    const told = new Promise<void>((resolve) => void api.onSignalsMissed(resolve));
+  it('notifies all relays that signals were lost while one process alone had no connection', async () => {
+    const missed = new Promise<void>((resolve) => void api.onSignalsMissed(resolve));
     const client = new Redis(redis.url);
     // Those of the subscribers stay: no relay notices anything by itself.
     await client.client('KILL', 'TYPE', 'NORMAL');
     await worker.publishTask(tenantId, taskId, signalOf(1));
     client.disconnect();
-    await told;
+    await missed;
   });
 
   describe('while Redis is away', () => {

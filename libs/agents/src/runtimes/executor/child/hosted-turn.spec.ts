@@ -16,7 +16,7 @@ const chunk = (text = CHUNK) =>
     data: { artifact: { artifactId: 'a', parts: [plainTextPart(text)] } },
   }) as never;
 
-/** A turn whose worker reads nothing until it is told to; what the turn has sent, and the most that has waited. */
+/** A turn whose worker reads on request; what the turn has sent, and the most that has waited. */
 async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedTurn) => void) {
   const sent: FromAgent[] = [];
   const host: TurnHost = {
@@ -110,7 +110,7 @@ describe('a turn that is stopped while its process starts', () => {
 });
 
 describe('an error of an executor', () => {
-  it('is told within bounds, whatever was thrown', async () => {
+  it('is reported within bounds, for every thrown value', async () => {
     const thrown = [new Error('m'.repeat(1e6)), 'text', null, { toString: () => 1 }, Object.create(null)];
     for (const error of thrown) {
       const { turn, sent } = await hosted(

@@ -379,7 +379,7 @@ describe('a step whose process died while it ran', () => {
   const decisions = () =>
     bench.journal.entries.flatMap(({ value }) => (value as { decision?: string }).decision ?? []);
 
-  it('is run again with the same key, if the author says nothing', async () => {
+  it('is run again with the same key by default', async () => {
     await dying(charge({}));
     const [said] = await bench.run(charge({}));
     expect(bench.effects).toHaveLength(2);
@@ -437,7 +437,7 @@ describe('a step whose process died while it ran', () => {
     expect(bench.effects).toEqual(['charged']);
   });
 
-  it('fails where the author wants that', async () => {
+  it('fails with onUnknown `fail`', async () => {
     const code: Code = async ({ step }) =>
       step('charge', () => bench.effect('charged'), { onUnknown: 'fail' }).catch((error: unknown) => [
         (error as Error).name,
@@ -449,7 +449,7 @@ describe('a step whose process died while it ran', () => {
     expect(decisions()).toEqual(['failed']);
   });
 
-  describe('and whose author wants a person to be asked', () => {
+  describe('and with onUnknown `ask`', () => {
     const code: Code = async ({ step }, _bus, { userMessage: first }) => {
       const charge = (): string | undefined => bench.effect('charged');
       return [first.messageId, (await step('charge', charge, { onUnknown: 'ask' })) ?? null];
@@ -743,7 +743,7 @@ describe('a patch', () => {
     expect(bench.effects).toEqual(['new one', 'end']);
   });
 
-  it('says the same each time when the code asks in a loop', async () => {
+  it('has the same answer each time when the code asks in a loop', async () => {
     const loop =
       (isPatched: boolean): Code =>
       async ({ step, patched }) => {
@@ -1060,7 +1060,7 @@ describe('an agent that begins anew', () => {
       },
       'must not be called while a step runs',
     ],
-  ])('is told what it must not do: %s', async (_, code, message) => {
+  ])('gets an error for a wrong use: %s', async (_, code, message) => {
     await expect(bench.run(code)).rejects.toThrow(message);
   });
 
@@ -1077,7 +1077,7 @@ describe('an agent that begins anew', () => {
   });
 });
 
-describe('what the first request says beside its message', () => {
+describe('the members of the first request beside its message', () => {
   it('is there again when the code runs anew with an answer', async () => {
     const code: Code = async ({ waitForInput }, _bus, { request }) => {
       await waitForInput('name', 'Your name?');
@@ -1128,7 +1128,7 @@ describe('the state of the context', () => {
     },
   );
 
-  it('refuses keys, values and versions that are none, before the worker knows of them', async () => {
+  it('refuses wrong keys, values and versions in the process, without the worker', async () => {
     const uses: ((steps: DurableSteps) => Promise<unknown>)[] = [
       ({ contextState: state }) => state.get(''),
       ({ contextState: state }) => state.get('x'.repeat(129)),
@@ -1288,7 +1288,7 @@ describe('hostile code', () => {
       },
       /more than 8388608 bytes/,
     ],
-  ])('is told its bounds: %s', async (_, code, message) => {
+  ])('gets an error that names its bounds: %s', async (_, code, message) => {
     await expect(bench.run(code)).rejects.toThrow(message);
     expect(JSON.stringify(bench.journal.entries).length).toBeLessThan(9e6);
   });

@@ -32,7 +32,7 @@ describe('an answer about calls that wait for approval', () => {
     },
   );
 
-  it('says it of one call by its id, with a reason', () => {
+  it('decides on one call by its id, with a reason', () => {
     const one = { callId: 'call-1-2', approved: false, reason: 'too dear' };
     expect(read([data(one)])).toEqual({ decisions: [one] });
     expect(read([plainTextPart('too dear'), data({ callId: 'call-1-2', approved: false })])).toEqual({
@@ -40,7 +40,7 @@ describe('an answer about calls that wait for approval', () => {
     });
   });
 
-  it('says it of several calls, in one part or in several, or of all', () => {
+  it('decides on several calls, in one part or in several, or on all', () => {
     const both = [
       { callId: 'call-1-1', approved: true },
       { callId: 'call-1-2', approved: false },
@@ -50,7 +50,7 @@ describe('an answer about calls that wait for approval', () => {
     expect(read([data({ approved: true })]).decisions).toHaveLength(2);
   });
 
-  it('that comes again says nothing new', () => {
+  it('that comes again changes nothing', () => {
     expect(read([data({ callId: 'call-1-1', approved: false })], ['call-1-2'])).toEqual({ decisions: [] });
   });
 
@@ -94,7 +94,7 @@ describe('an answer where several agents ask', () => {
     expect(readAll([data(one)])).toEqual({ decisions: [one] });
   });
 
-  it('in words says that it is for all', () => {
+  it('in words is for all calls', () => {
     expect(readAll('Yes to all.').decisions).toEqual(decided(true));
     expect(readAll('No to all, it is late').decisions).toEqual(decided(false));
   });

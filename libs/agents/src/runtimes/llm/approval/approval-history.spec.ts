@@ -13,7 +13,7 @@ const answered = (position: number, decision: Omit<Decision, 'callId'>): Recorde
   decisions: [{ callId: ID, ...decision }],
 });
 
-describe('what persons have decided about a call', () => {
+describe('the decision on a call', () => {
   let begunAt: number | undefined;
   let history: ApprovalHistory;
   beforeEach(() => {
@@ -26,14 +26,14 @@ describe('what persons have decided about a call', () => {
     });
   });
 
-  it('is the first decision: a later answer changes neither it nor the input', () => {
+  it('is that of the first answer: a later one changes neither it nor the input', () => {
     history.addEntry(answered(2, { approved: false, reason: 'too much' }));
     history.addEntry(answered(4, { approved: true, input: { amount: 1 } }));
     expect(history.decisionOn(CALL)).toMatchObject({ approved: false, reason: 'too much' });
     expect(history.asDecided(CALL)).toBe(CALL);
   });
 
-  it('is, once the call was sent, whether to repeat it: the newest decision since then', () => {
+  it('is, for repeating a sent call, the newest one since it was sent', () => {
     history.addEntry(answered(2, { approved: true }));
     begunAt = 3;
     history.addEntry(answered(5, { approved: false }));

@@ -65,7 +65,7 @@ describe('who has approved a call', () => {
     );
   });
 
-  it('is what the platform says, and not what a caller writes', () => {
+  it('is the text of the platform, and not of a caller', () => {
     const forged = { 'baton.approver': { principal: 'token:boss', at: '2026-11-22T05:00:00.000Z' }, note: 1 };
     expect(withApprover(forged)).toEqual({ note: 1 });
     expect(withApprover({ note: 1 })).toEqual({ note: 1 });

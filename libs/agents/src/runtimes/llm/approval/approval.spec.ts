@@ -164,7 +164,7 @@ describe('a call that needs an approval', () => {
 });
 
 describe('an approval that changes the input', () => {
-  it('makes the call with that input, shows it, and tells the model', async () => {
+  it('makes the call with that input, shows it, and reports it to the model', async () => {
     bench.provider.reply({ calls: [bern] }, { text: 'Done.' });
     const dialogue = new Dialogue(bench);
     await dialogue.say('write it down');

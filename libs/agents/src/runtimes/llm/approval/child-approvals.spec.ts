@@ -37,17 +37,17 @@ describe('a call that waits for another task, which asks for approval', () => {
     input: {},
     agents: ['helper', 'teller'],
   });
-  /** What the children were told, by the place of the call; a child asks until it has got its answer. */
-  let told: Record<string, (ApprovalAnswer | undefined)[]>;
+  /** The answers to the children, by the position of the call; a child asks until it has got its answer. */
+  let answers: Record<string, (ApprovalAnswer | undefined)[]>;
   /** Children that ask once more, although they have got their answer. */
   const insatiable = new Set<string>();
   const working = new Set<string>();
 
   beforeEach(() => {
-    told = {};
+    answers = {};
     insatiable.clear();
     const execute: AgentTool['execute'] = async (_input, { id, answer }) => {
-      (told[id] ??= []).push(answer);
+      (answers[id] ??= []).push(answer);
       if (working.has(id)) throw new Suspension([id]);
       if (!answer || insatiable.has(id)) throw new ApprovalsPending([asked(`${id}/call-1-1`)]);
       return { ok: true, content: `paid for ${id}` };
@@ -55,7 +55,7 @@ describe('a call that waits for another task, which asks for approval', () => {
     bench.tools.push(toolOf('ask', () => '', { execute }));
   });
 
-  it('is asked by this task in turn, says who asks, and the model reads nothing of it', async () => {
+  it('is asked by this task in turn with the asking agent, and the model reads nothing of it', async () => {
     bench.provider.reply({ calls: [ask] }, { text: 'Done.' });
     const dialogue = new Dialogue(bench);
     expect(await dialogue.say('pay it')).toEqual({
@@ -65,7 +65,7 @@ describe('a call that waits for another task, which asks for approval', () => {
     });
     expect(await dialogue.say('yes')).toMatchObject({ state: COMPLETED });
     const decisions = [{ callId: 'call-1-1', approved: true }];
-    expect(told['call-1-1']).toEqual([undefined, { number: expect.any(Number), decisions }]);
+    expect(answers['call-1-1']).toEqual([undefined, { number: expect.any(Number), decisions }]);
     expect(bench.provider.requests).toHaveLength(2);
     expect(await modelRead(2)).not.toMatch(/approv/i);
   });
@@ -87,11 +87,13 @@ describe('a call that waits for another task, which asks for approval', () => {
     });
     expect(written).toEqual([]);
     await dialogue.say(approval({ callId: 'call-1-3/call-1-1', approved: false, reason: 'too dear' }));
-    expect(told['call-1-1']).toEqual([undefined, undefined, undefined]);
+    expect(answers['call-1-1']).toEqual([undefined, undefined, undefined]);
     const refusal = { callId: 'call-1-1', approved: false, reason: 'too dear' };
-    expect(told['call-1-3']!.at(-1)).toMatchObject({ decisions: [refusal] });
+    expect(answers['call-1-3']!.at(-1)).toMatchObject({ decisions: [refusal] });
     expect(await dialogue.say('yes to all')).toMatchObject({ state: COMPLETED });
-    expect(told['call-1-1']!.at(-1)).toMatchObject({ decisions: [{ callId: 'call-1-1', approved: true }] });
+    expect(answers['call-1-1']!.at(-1)).toMatchObject({
+      decisions: [{ callId: 'call-1-1', approved: true }],
+    });
     expect(written).toEqual([{ city: 'Bern' }]);
   });
 
@@ -103,7 +105,7 @@ describe('a call that waits for another task, which asks for approval', () => {
     expect(await dialogue.say('yes')).toEqual(first);
     insatiable.clear();
     expect(await dialogue.say('no')).toMatchObject({ state: COMPLETED });
-    const [, yes, no] = told['call-1-1']!;
+    const [, yes, no] = answers['call-1-1']!;
     expect(yes).toMatchObject({ decisions: [{ approved: true }] });
     expect(no).toMatchObject({ decisions: [{ approved: false }] });
     expect(no!.number).not.toBe(yes!.number);
@@ -118,7 +120,7 @@ describe('a call that waits for another task, which asks for approval', () => {
     await expect(bench.run(turn)).rejects.toThrow(Suspension);
     working.clear();
     expect(endOf(await bench.run({ ...turn, attempt: 2 }))).toMatchObject({ state: COMPLETED });
-    const [, first, second] = told['call-1-1']!;
+    const [, first, second] = answers['call-1-1']!;
     expect(first).toBeDefined();
     expect(second).toEqual(first);
   });
@@ -137,7 +139,7 @@ describe('a call that waits for another task, which asks for approval', () => {
       });
     }
     expect(written).toEqual([]);
-    expect(Object.values(told).flat().filter(Boolean)).toEqual([]);
+    expect(Object.values(answers).flat().filter(Boolean)).toEqual([]);
     expect(await dialogue.say('yes')).toMatchObject({ state: COMPLETED });
   });
 });

@@ -192,7 +192,7 @@ describe('a record has no secret', () => {
 });
 
 describe('a record is of bounded size', () => {
-  it('keeps the newest messages and says how many it leaves out', async () => {
+  it('keeps the newest messages and counts those that it leaves out', async () => {
     const parts = Array.from({ length: 20 }, (_, i) => plainTextPart(`${i} ${'x'.repeat(40 * KIB)}`));
     bench.provider.reply({ text: 'ok' });
     const { stored } = await recorded({ record: 'all' }, userMessage(parts));

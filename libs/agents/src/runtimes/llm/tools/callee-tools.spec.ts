@@ -89,7 +89,7 @@ const artifact = (parts: Artifact['parts'], metadata?: Artifact['metadata']): Ar
 });
 
 describe('the agents that an agent may ask', () => {
-  it('are tools with what they say of themselves, or what the author says of them', async () => {
+  it('are tools with their own description, or that of the author', async () => {
     const clerk = { agent: 'clerk', description: 'Knows the files.' };
     expect(await toolsOf({ agents: ['boss', clerk] })).toMatchObject([
       { name: 'ask_boss', description: 'Asks the agent boss and answers with its reply. Agent boss' },

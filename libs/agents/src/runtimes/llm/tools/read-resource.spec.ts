@@ -75,7 +75,7 @@ describe.each(['modern', 'legacy'] as const)('a resource that a tool of a %s ser
     expect(artifacts['call-3-1-file-1']).toMatchObject({ kind: undefined });
   });
 
-  it('is only one that the server has linked in this task, and a failure is told', async () => {
+  it('is only one that the server has linked in this task, and a failure is a result', async () => {
     const { url } = await serve(era);
     llm.provider.reply(find, read('note://secret'), read('note://gone'), { text: 'Done.' });
     await run(url);

@@ -37,7 +37,7 @@ async function modern(instructions: string, name = 'desk') {
   return { name, url: server.url };
 }
 
-describe('what a tool server says about its tools', () => {
+describe('the instructions of a tool server', () => {
   it('is read by the model after the prompt, as the words of that server', async () => {
     const read = await readWith(await modern('Search before you write.'));
     expect(read).toMatch(

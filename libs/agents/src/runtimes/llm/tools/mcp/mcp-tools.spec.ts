@@ -39,7 +39,7 @@ describe('MCP tools', () => {
       await server.left();
     });
 
-    it('are told when a call is canceled', async () => {
+    it('get a notification when a call is canceled', async () => {
       const server = await bench.serve({ ...way, tools: [heldTool('wait')] });
       const opened = await bench.open([{ name: 'a', url: server.url }]);
       const stop = new AbortController();
@@ -94,7 +94,7 @@ describe('MCP tools', () => {
     });
   });
 
-  it('are those that the definition allows, each with what it says of them', async () => {
+  it('are those that the definition allows, with its settings for each', async () => {
     const tools = ['read_file', 'read_folder', 'write_file', 'delete_file'].map((name) =>
       textTool(name, 'ok'),
     );
@@ -224,7 +224,7 @@ describe('MCP tools', () => {
     expect(await finished).toMatchObject({ ok: true, content: 'finished' });
   });
 
-  it('that show progress for ever end after the total time, and the server is told', async () => {
+  it('that show progress for ever end after the total time, with a cancel to the server', async () => {
     const chatty: ScriptedTool = {
       name: 'chatty',
       call: async (_input, { progress }) => {

@@ -79,7 +79,7 @@ describe('a server of MCP 2026-07-28', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('is asked again what it speaks, if it was too busy to say it', async () => {
+  it('is asked again for its revision, if it was too busy to answer', async () => {
     const server = await serve({ tools: [find], busyFor: 1 });
     expect(names(await bench.open([{ name: 's', url: server.url, connectTimeout: '1s' }]))).toEqual([
       's_find',
@@ -125,7 +125,7 @@ describe('a server of MCP 2026-07-28', () => {
     expect(names(await bench.open([{ name: 's', url: server.url }]))).toEqual(['s_find']);
   });
 
-  it('hears that a call is canceled when its answer is closed', async () => {
+  it('gets the cancel of a call when its answer is closed', async () => {
     const server = await serve({
       tools: [{ name: 'wait', call: (_, { signal }) => once(signal, 'abort').then(() => says('too late')) }],
     });
@@ -165,7 +165,7 @@ describe('a server of MCP 2026-07-28', () => {
     expect(await finished).toMatchObject({ ok: true, content: 'finished' });
   });
 
-  it('says its errors to the model', async () => {
+  it('passes its errors to the model', async () => {
     const refuse: ModernTool = { name: 'refuse', call: () => ({ ...says('no such issue'), isError: true }) };
     const fail: ModernTool = {
       name: 'fail',
@@ -220,7 +220,7 @@ describe('a server of MCP 2026-07-28', () => {
   });
 });
 
-describe('what a server speaks', () => {
+describe('the revision of a server', () => {
   it('is asked once: one that begins with initialize is not asked again', async () => {
     const server = await bench.serve({ tools: [textTool('find', 'found it')] });
     const source = bench.source();
@@ -243,7 +243,7 @@ describe('what a server speaks', () => {
     expect(await call(await bench.openWith(source, settings), 's_find')).toMatchObject({ content: 'older' });
   });
 
-  it('may be no version that Baton knows', async () => {
+  it('may be unknown to Baton', async () => {
     const server = http.createServer((request, response) => {
       request.resume();
       response.writeHead(400, { 'content-type': 'application/json' });

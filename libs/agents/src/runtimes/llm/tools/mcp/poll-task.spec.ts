@@ -57,7 +57,7 @@ describe('the pause before the next poll of a task', () => {
 describe('a server that cannot be reached', () => {
   const silence = new McpFailure('silent', 'it gives no answer in time');
 
-  it('is asked again after 30 seconds, and the call says since when, once', async () => {
+  it('is polled again after 30 seconds, and the call reports the silence once, with its beginning', async () => {
     const first = await poll(callOf(0), silence);
     expect(first.waitMs).toBe(30 * SECOND_MS);
     expect(first).not.toHaveProperty('state');

@@ -143,12 +143,12 @@ describe('a tool that answers with a task', () => {
       ({ taskId }: ModernTask) => server.tasks.delete(taskId),
       'The call of report at desk failed: it no longer knows the task of this call, so its result is not known: "Failed to retrieve task: Task not found"',
     ],
-  ])('and %s: the model is told', async (_, end, told) => {
+  ])('and %s: the model reads it', async (_, end, result) => {
     await begin(begun(SLOW));
     await talk.waits();
     end(await server.task());
     expect(stateOf(await talk.run())?.state).toBe(TaskState.TASK_STATE_COMPLETED);
-    expect(read()).toBe(told);
+    expect(read()).toBe(result);
     expect(calls()).toBe(1);
   });
 
@@ -178,7 +178,7 @@ describe('a tool that answers with a task', () => {
     expect(read()).toContain('its task has not ended in its time, so its result is not known');
   });
 
-  it('says how it goes, each thing once', async () => {
+  it('reports its progress, each item once', async () => {
     await begin(begun({ ...SLOW, statusMessage: 'reads the books' }));
     await talk.waits();
     await talk.waits();
@@ -295,7 +295,7 @@ describe('a task of a tool that asks', () => {
     expect(task.updates).toEqual([{ who: { action: 'decline' } }]);
   });
 
-  it('asks again after an answer that its form does not take, and hears nothing of it', async () => {
+  it('asks again after an answer that its form does not take, and does not get that answer', async () => {
     await begin(begun(SLOW));
     await talk.waits();
     const task = await server.task();
@@ -344,12 +344,12 @@ describe('a task of a tool that asks', () => {
       },
       'no flat object',
     ],
-  ])('%s: the model is told', async (_, request, told) => {
+  ])('%s: the model reads it', async (_, request, result) => {
     await begin(begun(SLOW));
     await talk.waits();
     (await server.task()).ask({ it: request });
     await talk.run();
-    expect(read()).toContain(told);
+    expect(read()).toContain(result);
   });
 });
 
@@ -386,7 +386,7 @@ describe('a call that the server answers with a question', () => {
     expect(calls()).toBe(3);
   });
 
-  it('is sent again at once if the server only wants its state back', async () => {
+  it('is sent again at once if the server only needs its state back', async () => {
     await begin((_, { requestState }) =>
       requestState === undefined
         ? { resultType: 'input_required', requestState: 'later' }

@@ -75,7 +75,7 @@ describe('a command that is kept', () => {
     source = bench.source();
   });
 
-  /** A turn that calls a tool. @returns what it says, and what the model is told of the program */
+  /** A turn that calls a tool. @returns its answer, and the model's input about the program */
   async function turnOf(
     { server = kept, tool = 'notes_count' }: { server?: object; tool?: string },
     turn: Partial<GuardedTurn> = {},

@@ -18,7 +18,7 @@ describe('the result of a call', () => {
     expect(toolOutput('weather', summary, LIMITS).text).toBe('It is warm.\n{"temperature":21}');
   });
 
-  it('gives images and files to the callers, and tells the model so', () => {
+  it('gives images and files to the callers, and a note to the model', () => {
     const blob = Buffer.from('a,b').toString('base64');
     const result = toolOutput(
       'draw',

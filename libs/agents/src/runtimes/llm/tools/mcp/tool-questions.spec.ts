@@ -5,7 +5,7 @@ const asks = (url: string) => ({
 });
 const SERVER = 'https://crm.example/mcp';
 
-describe('an address that a server wants a person to open', () => {
+describe('an address that a server asks a person to open', () => {
   it.each([
     'http://127.0.0.1/x',
     'http://2130706433/',
