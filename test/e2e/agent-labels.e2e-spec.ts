@@ -49,7 +49,16 @@ describe('the label next of an agent', () => {
     await write('shared', definition('stable', 'latest'));
     const file = join(folder, 'next.yaml');
     writeFileSync(file, JSON.stringify(definition('next', 'latest')));
-    const said = await stack.baton('agents', 'next', 'shared', '--share', '50', '--file', file, ...door());
+    const said = await stack.baton(
+      'agents',
+      'next',
+      'shared',
+      '--share',
+      '50',
+      '--file',
+      file,
+      ...stack.cliOptions(tenant.token),
+    );
     expect(said).toBe('Version 2 of agent shared gets 50 % of new tasks.');
     const seen = new Set<string>();
     while (seen.size < 2) {
@@ -60,9 +69,13 @@ describe('the label next of an agent', () => {
       expect(saidIn(task)).toBe(isNext(task.id as string, 50) ? 'next' : 'stable');
       expect(await versionOf(task.id as string)).toBe(saidIn(task) === 'next' ? 2 : 1);
     }
-    expect(await stack.baton('agents', 'list', ...door())).toMatch(/^shared .* 1 \(next 2: 50 %\) /m);
+    expect(await stack.baton('agents', 'list', ...stack.cliOptions(tenant.token))).toMatch(
+      /^shared .* 1 \(next 2: 50 %\) /m,
+    );
     expect((await ask('/agents/shared/.well-known/agent-card.json')).description).toBe('Says: stable');
-    expect(await stack.baton('agents', 'promote', 'shared', ...door())).toContain('(version 3)');
+    expect(await stack.baton('agents', 'promote', 'shared', ...stack.cliOptions(tenant.token))).toContain(
+      '(version 3)',
+    );
     expect((await ask('/agents/shared/.well-known/agent-card.json')).description).toBe('Says: next');
     expect(saidIn(await send('shared', 'Who?'))).toBe('next');
     expect(await ask('/v1/agents/shared')).not.toHaveProperty('next');
@@ -114,7 +127,7 @@ describe('the label next of an agent', () => {
       await stack.killWorkers();
       for (const slug of ['pinned', 'latest']) {
         accepted.push(await begin(slug));
-        await stack.baton('agents', 'withdraw', slug, ...door());
+        await stack.baton('agents', 'withdraw', slug, ...stack.cliOptions(tenant.token));
       }
       await stack.addWorker();
       expect(await Promise.all(accepted.map(async (id) => saidIn(await ended(id))))).toEqual([
@@ -145,14 +158,14 @@ describe('the label next of an agent', () => {
       stable_failed: 0,
     });
     expect(saidIn(await send('failing', 'Who?'))).toBe('stable');
-    expect(await stack.baton('agents', 'list', ...door())).toMatch(
+    expect(await stack.baton('agents', 'list', ...stack.cliOptions(tenant.token))).toMatch(
       /^failing .* 1 \(next 2 ended: 3 of 3 runs failed\) /m,
     );
     const { records } = await ask('/v1/audit?action=agent.withdraw');
     expect(records.filter(({ target }: any) => target.name === 'failing')).toMatchObject([
       { actor: { kind: 'platform' }, detail: { version: 2, failed: 3 } },
     ]);
-    await stack.baton('agents', 'withdraw', 'failing', ...door());
+    await stack.baton('agents', 'withdraw', 'failing', ...stack.cliOptions(tenant.token));
     expect(await ask('/v1/agents/failing')).not.toHaveProperty('next_ended');
   });
 
@@ -182,8 +195,6 @@ describe('the label next of an agent', () => {
 const isNext = (taskId: string, share: number): boolean =>
   Number.parseInt(taskId.slice(-8), 16) % 100 < share;
 
-const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
-
 async function send(agent: string, text: string, headers: Record<string, string> = {}): Promise<any> {
   const caller = new RawCaller(stack.url(0, agent), tenant.token).with(headers);
   const { result } = await caller.call('SendMessage', sendParams(text));
@@ -197,16 +208,8 @@ async function begin(agent: string): Promise<string> {
   return result!.task.id as string;
 }
 
-async function ask(path: string, method = 'GET', body?: object): Promise<any> {
-  const headers = {
-    authorization: `Bearer ${tenant.token}`,
-    ...(body && { 'content-type': 'application/json' }),
-  };
-  const request = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-  const answer = await fetch(`${stack.apis[0]!.url}${path}`, request);
-  if (!answer.ok) throw new Error(await answer.text());
-  return answer.json();
-}
+const ask = (path: string, method = 'GET', body?: object): Promise<any> =>
+  stack.rest(tenant.token).write(method, path, body);
 
 const write = (slug: string, agent: object): Promise<unknown> => ask(`/v1/agents/${slug}`, 'PUT', agent);
 const setNext = (slug: string, next: object): Promise<unknown> => ask(`/v1/agents/${slug}/next`, 'PUT', next);
@@ -220,11 +223,6 @@ async function untilEnded(slug: string): Promise<any> {
   }
 }
 
-/** The task when its turn has ended: then its stream of events ends. */
-async function ended(id: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  await (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, { headers })).text();
-  return (await ask(`/v1/tasks/${id}`)).task;
-}
+const ended = (id: string): Promise<any> => stack.rest(tenant.token).endedTask(id);
 
 const saidIn = ({ status, artifacts }: any): string => (status.message ?? artifacts[0]).parts[0].text;

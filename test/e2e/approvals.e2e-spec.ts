@@ -70,17 +70,10 @@ describe('approvals of agents further down', () => {
     ],
   });
 
-  async function write(method: string, path: string, body: object): Promise<void> {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const response = await fetch(`${stack.apis[0]!.url}/v1/${path}`, {
-      method,
-      headers,
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(await response.text());
-  }
+  const write = (method: string, path: string, body: object): Promise<unknown> =>
+    stack.rest(token).write(method, `/v1/${path}`, body);
 
-  function create(slug: string, settings: object): Promise<void> {
+  function create(slug: string, settings: object): Promise<unknown> {
     const config = {
       model: 'openai-compatible/m',
       baseUrl: provider.url,
@@ -119,10 +112,7 @@ describe('approvals of agents further down', () => {
   const asked = ({ status }: any): any[] =>
     status.message.parts.flatMap(({ data }: any) => (data ? [data.approval] : []));
   const textOf = ({ artifacts }: any): string => artifacts.at(-1).parts[0].text as string;
-  const requestOf = async (id: string): Promise<any> => {
-    const headers = { authorization: `Bearer ${token}` };
-    return (await fetch(`${stack.apis[1]!.url}/v1/tasks/${id}`, { headers })).json();
-  };
+  const requestOf = (id: string): Promise<any> => stack.rest(token, 1).task(id);
   const childrenOf = async (id: string): Promise<any[]> => {
     const { child_ids } = await requestOf(id);
     return Promise.all((child_ids as string[]).map(requestOf));
@@ -194,9 +184,7 @@ describe('approvals of agents further down', () => {
       const passed = (await send('lead', 'sign page 3')).id as string;
       const asking = (await send('stepper', JSON.stringify({ ops }))).id as string;
       const [child] = (await requestOf(asking)).child_ids as string[];
-      const headers = { authorization: `Bearer ${token}` };
-      const found = await fetch(`${stack.apis[0]!.url}/v1/tasks?answerable=true`, { headers });
-      const { tasks } = (await found.json()) as { tasks: any[] };
+      const { tasks } = (await stack.rest(token).get('/v1/tasks?answerable=true')) as { tasks: any[] };
       const wanted = tasks.filter(({ task_id: id }) => [passed, asking, child].includes(id as string));
       expect(wanted).toMatchObject([
         { task_id: passed, approvals: [{ agents: ['lead', 'clerk'] }] },

@@ -59,14 +59,9 @@ describe('a backup made under traffic, and restored elsewhere', () => {
   }
 
   async function native(stack: Stack, method: string, path: string, body?: object): Promise<Wired> {
-    const response = await fetch(`${stack.apis[0]!.url}/v1/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    expect([path, response.ok, text]).toEqual([path, true, text]);
-    return text && JSON.parse(text);
+    const { status, text, json } = await stack.rest(tenant.token).call(method, `/v1/${path}`, body);
+    expect([path, status < 300, text]).toEqual([path, true, text]);
+    return json;
   }
 
   const readCatalog = (stack: Stack): Promise<Wired[]> =>

@@ -64,7 +64,7 @@ describe('an operation on many tasks', () => {
     const mine = await Promise.all(['ask 1', 'ask 2', 'ask 3'].map((text) => send('payer', text)));
     const echo = await send('echo', 'hello', { echo: { askInput: true } });
     const theirs = await send('payer', 'ask 4', {}, other);
-    const args = ['bulk', 'begin', 'cancel', '--agent', 'payer', ...door()];
+    const args = ['bulk', 'begin', 'cancel', '--agent', 'payer', ...stack.cliOptions(tenant.token)];
     const preview = JSON.parse(await stack.baton(...args, '--dry-run', '--json'));
     expect([preview.found, preview.complete]).toEqual([3, true]);
     expect(preview.tasks.map((task: any) => task.task_id).sort()).toEqual(mine.map(({ id }) => id).sort());
@@ -76,7 +76,9 @@ describe('an operation on many tasks', () => {
     expect(await statesOf([theirs], other)).toEqual(['input-required']);
     // For the other tenant, the operation does not exist.
     expect((await ask(`/v1/bulk-operations/${done.id as string}`, undefined, other)).status).toBe(404);
-    await expect(stack.baton('bulk', 'begin', 'cancel', ...door())).rejects.toThrow('Say which tasks');
+    await expect(stack.baton('bulk', 'begin', 'cancel', ...stack.cliOptions(tenant.token))).rejects.toThrow(
+      'Say which tasks',
+    );
   });
 
   it('continues the failed tasks with an error: what was paid is not paid again, and failures are listed', async () => {
@@ -145,7 +147,7 @@ describe('an operation on many tasks', () => {
     expect(wrong.error.message).toContain('filter.state');
     await stack.killWorkers();
     const begun = await ask('/v1/bulk-operations', { action: 'delete', filter: { agent: 'payer' } });
-    await stack.baton('bulk', 'cancel', begun.body.id as string, ...door());
+    await stack.baton('bulk', 'cancel', begun.body.id as string, ...stack.cliOptions(tenant.token));
     await stack.addWorker();
     const path = `/v1/bulk-operations/${begun.body.id as string}`;
     expect((await ask(path)).body).toMatchObject({ state: 'canceled', done: 0 });
@@ -196,11 +198,7 @@ async function send(agent: string, text: string, metadata: object = {}, of = ten
   return result?.task ?? { id: (error!.data as any)[0].metadata.taskId };
 }
 
-const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
-
 async function ask(path: string, sent?: object, of = tenant): Promise<{ status: number; body: any }> {
-  const headers = { authorization: `Bearer ${of.token}`, 'content-type': 'application/json' };
-  const request = sent && { method: 'POST', body: JSON.stringify(sent) };
-  const answer = await fetch(`${stack.apis[0]!.url}${path}`, { headers, ...request });
-  return { status: answer.status, body: await answer.json() };
+  const { status, json } = await stack.rest(of.token).call(sent ? 'POST' : 'GET', path, sent);
+  return { status, body: json };
 }

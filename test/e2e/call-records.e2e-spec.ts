@@ -3,7 +3,6 @@ import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
-import { type Answer, exchange } from '../support/wire.js';
 
 const KEY = 'sk-key-of-the-tenant-4711';
 const ENV = {
@@ -48,10 +47,8 @@ afterAll(async () => {
 
 const token = (...scopes: string[]) => stack.createToken(tenant.slug, ...scopes);
 
-function rest(bearer: string, method: string, path: string, body?: object): Promise<Answer> {
-  const headers = { authorization: `Bearer ${bearer}`, 'content-type': body && 'application/json' };
-  return exchange(stack.apis[0]!.url, { method, path, headers, ...(body && { body }) });
-}
+const rest = (bearer: string, method: string, path: string, body?: object) =>
+  stack.rest(bearer).call(method, path, body);
 
 /** Sends a message to the agent with that setting. @returns the id of its task, and the entries of its model calls */
 async function ask(record: string, text = 'hi', bearer = tenant.token) {

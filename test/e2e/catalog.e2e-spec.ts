@@ -208,8 +208,7 @@ describe('an agent that is taken away', () => {
       expect(result).toMatchObject({ status: { state: 'TASK_STATE_COMPLETED' } });
     }
     const headers = { authorization: `Bearer ${env.BATON_TOKEN!}` };
-    const request = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers });
-    expect(await request.json()).toMatchObject({ agent_version: 1 });
+    expect(await stack.rest(env.BATON_TOKEN!).task(id)).toMatchObject({ agent_version: 1 });
     const unknown = await caller('never-was').call('SendMessage', sendParams('hello'));
     const refused = await gone.call('SendMessage', sendParams('hello'));
     expect(JSON.stringify(refused).replaceAll('gone', 'never-was')).toBe(JSON.stringify(unknown));

@@ -174,11 +174,7 @@ async function untilTask(id: string, isSo: (task: any) => unknown): Promise<any>
   }
 }
 
-async function ask(path: string, method = 'GET'): Promise<{ status: number; json: any }> {
-  const headers = { authorization: `Bearer ${token}` };
-  const response = await fetch(`${stack.apis[0]!.url}${path}`, { method, headers });
-  return { status: response.status, json: await response.json() };
-}
+const ask = (path: string, method = 'GET') => stack.rest(token).call(method, path);
 
 const effects = (): string[] => {
   const file = join(folder, 'effects');

@@ -125,7 +125,12 @@ describe('a failed task of an agent in code', () => {
     const second = await ended((await post(`${failed.id as string}/continue`)).body.task_id as string);
     expect(second.status.state).toBe(FAILED);
     mend('book');
-    const shown = await stack.baton('tasks', 'continue', second.id as string, ...door());
+    const shown = await stack.baton(
+      'tasks',
+      'continue',
+      second.id as string,
+      ...stack.cliOptions(tenant.token),
+    );
     const [, id = ''] = /continues as task (\S+)\./.exec(shown) ?? [];
     const third = await ended(id);
     expect(saidIn(third)).toBe('one two three pay window book ask');
@@ -140,7 +145,7 @@ describe('a failed task of an agent in code', () => {
     const { body } = await post(`${failed.id as string}/continue`);
     const task = await ended(body.task_id as string);
     expect(task.status.state).toBe(WAITS);
-    const args = [BATON, 'agents', 'check', join(folder, 'agents/payer'), ...door()];
+    const args = [BATON, 'agents', 'check', join(folder, 'agents/payer'), ...stack.cliOptions(tenant.token)];
     const { stdout } = await promisify(execFile)(process.execPath, args);
     expect(stdout).toBe(`${task.id as string}  fits\n`);
     const done = await send('payer', 'soft', task.id as string);
@@ -188,7 +193,16 @@ describe('a fork', () => {
     const [pay] = (await read(done.id as string)).steps;
     const trace = await get(`${done.id as string}/trace`);
     const { entry } = trace.spans.find((span: any) => span.name === pay.name);
-    const args = ['tasks', 'fork', done.id as string, '--at', String(entry), '--text', 'other', ...door()];
+    const args = [
+      'tasks',
+      'fork',
+      done.id as string,
+      '--at',
+      String(entry),
+      '--text',
+      'other',
+      ...stack.cliOptions(tenant.token),
+    ];
     await expect(stack.baton(...args)).rejects.toThrow(/step book \(entry \d+\)/);
     const shown = await stack.baton(...args, '--yes');
     const [, id = ''] = / as task (\S+)\./.exec(shown) ?? [];
@@ -244,30 +258,16 @@ async function send(agent: string, text: string, taskId?: string): Promise<any> 
   return result?.task ?? (await read((error!.data as any)[0].metadata.taskId as string)).task;
 }
 
-const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
-
 async function post(path: string, sent = {}, bearer = tenant.token): Promise<{ status: number; body: any }> {
-  const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
-  const body = JSON.stringify(sent);
-  const answer = await fetch(`${stack.apis[0]!.url}/v1/tasks/${path}`, { method: 'POST', headers, body });
-  return { status: answer.status, body: await answer.json() };
+  const { status, json } = await stack.rest(bearer).call('POST', `/v1/tasks/${path}`, sent);
+  return { status, body: json };
 }
 
 const read = (id: string): Promise<any> => get(id);
 
-async function get(path: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${path}`, { headers })).json();
-}
+const get = (path: string): Promise<any> => stack.rest(tenant.token).get(`/v1/tasks/${path}`);
 
-/** The task when its turn has ended. */
-async function ended(id: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  const log = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, { headers });
-  // The stream ends with the turn.
-  await log.text();
-  return (await read(id)).task;
-}
+const ended = (id: string): Promise<any> => stack.rest(tenant.token).endedTask(id);
 
 const saidIn = (task: any): string => textOf(task.artifacts[0]);
 const textOf = (artifact: any): string => artifact.parts.map((part: any) => part.text ?? '').join('');

@@ -36,11 +36,8 @@ afterAll(async () => {
 });
 
 const ask = async (method: 'GET' | 'POST', path: string, bearer = token) => {
-  const response = await fetch(`${stack.apis[0]!.url}/v1/dead-letters${path}`, {
-    method,
-    headers: { authorization: `Bearer ${bearer}` },
-  });
-  return { status: response.status, body: (await response.json()) as Record<string, any> }; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
+  const { status, json } = await stack.rest(bearer).call(method, `/v1/dead-letters${path}`);
+  return { status, body: json as Record<string, any> }; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 };
 const letters = async (): Promise<any[]> => (await ask('GET', '')).body.dead_letters as any[]; // oxlint-disable-line typescript/no-explicit-any
 const poisoned = async (agent: string, text: string) =>

@@ -70,10 +70,7 @@ function script(times: number, clerk: (request: ModelRequest) => Reply | Promise
 }
 
 const lead = (api = 0) => new RawCaller(stack.url(api, 'lead'), token);
-const requestOf = async (id: string): Promise<any> => {
-  const headers = { authorization: `Bearer ${token}` };
-  return (await fetch(`${stack.apis[1]!.url}/v1/tasks/${id}`, { headers })).json();
-};
+const requestOf = (id: string): Promise<any> => stack.rest(token, 1).task(id);
 /** Send without waiting; the id of the task. */
 const begin = async (): Promise<string> => {
   const configuration = { returnImmediately: true };

@@ -62,12 +62,8 @@ else
       return { status: answer.status, ...(error && { reason: error.message }), ...(task && { id: task.id }) };
     };
 
-    const stateOf = async (id: string): Promise<string> => {
-      const answer = await fetch(`${stack.apis[0]?.url}/v1/tasks/${id}`, {
-        headers: { authorization: `Bearer ${tenant.token}` },
-      });
-      return ((await answer.json()) as { state: string }).state;
-    };
+    const stateOf = async (id: string): Promise<string> =>
+      (await stack.rest(tenant.token).task(id)).state as string;
 
     const management = async (path: string): Promise<string> =>
       (await fetch(`${stack.apis[0]?.managementUrl}${path}`)).text();

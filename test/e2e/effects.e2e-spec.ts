@@ -58,20 +58,12 @@ async function order(payments: Payment[], fails = false): Promise<string> {
   return answer.result!.task.id as string;
 }
 
-async function read(id: string): Promise<any> {
-  const headers = { authorization: `Bearer ${token}` };
-  return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers })).json();
-}
+const read = (id: string): Promise<any> => stack.rest(token).task(id);
 
-/** What the ledger has of a task, or of all tasks. */
-async function ledger(query: string): Promise<any> {
-  const headers = { authorization: `Bearer ${token}` };
-  return (await fetch(`${stack.apis[0]!.url}/v1/effects${query}`, { headers })).json();
-}
+/** The ledger of a task, or of all tasks. */
+const ledger = (query: string): Promise<any> => stack.rest(token).get(`/v1/effects${query}`);
 
 const effectsOf = async (id: string): Promise<any[]> => (await ledger(`?task=${id}`)).effects;
-const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', token];
-
 /** The task once it is in one of these states. */
 async function reached(id: string, ...states: string[]): Promise<any> {
   for (;;) {
@@ -116,7 +108,7 @@ describe('a payment whose worker was killed after it was made, and before its an
     const shown = await stack.baton('tasks', 'trace', id, '--url', stack.apis[0]!.url, '--token', token);
     const outcome = how === 'fail' ? 'unknown' : 'confirmed';
     expect(await effectsOf(id)).toMatchObject([{ name: 'pay', outcome, key, unknown_outcome: decision }]);
-    const listed = await stack.baton('tasks', 'effects', '--outcome', outcome, ...door());
+    const listed = await stack.baton('tasks', 'effects', '--outcome', outcome, ...stack.cliOptions(token));
     expect(listed).toMatch(
       new RegExp(`^${id} +pay +step +${outcome} \\(was unknown: ${decision}\\) .*${key}`, 'm'),
     );

@@ -135,14 +135,7 @@ beforeEach(() => {
 const caller = () => new RawCaller(stack.url(0, 'clerk'), tenant.token);
 const send = async (text: string, more: object = {}): Promise<any> =>
   (await caller().call('SendMessage', sendParams(text, more))).result!['task'];
-/** The task when its turn has ended. */
-async function ended(id: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  const url = `${stack.apis[0]!.url}/v1/tasks/${id}`;
-  // The stream ends with the turn.
-  await (await fetch(`${url}/events`, { headers })).text();
-  return ((await (await fetch(url, { headers })).json()) as any).task;
-}
+const ended = (id: string): Promise<any> => stack.rest(tenant.token).endedTask(id);
 const lastRequest = (): string => JSON.stringify(provider.requests.at(-1)!.body);
 
 it('offers the functions of its folder to the model, and makes its calls with secrets and defaults', async () => {

@@ -63,10 +63,7 @@ async function put(path: string, body: object): Promise<void> {
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look at the wire
-async function get(path: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  return (await fetch(`${stack.apis[0]!.url}/v1/${path}`, { headers })).json();
-}
+const get = (path: string): Promise<any> => stack.rest(tenant.token).get(`/v1/${path}`);
 
 /** An SDK client of an agent. */
 async function connect(slug: keyof typeof AGENTS): Promise<Client> {

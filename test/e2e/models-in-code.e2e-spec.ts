@@ -9,7 +9,6 @@ import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
-import { exchange } from '../support/wire.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -246,10 +245,8 @@ const ask = (way: string, { token } = tenant, given: object = settings) =>
     sendParams(JSON.stringify({ way, settings: given })),
   );
 
-async function rest(method: string, path: string, { token } = tenant, body?: object): Promise<any> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': body && 'application/json' };
-  return (await exchange(stack.apis[0]!.url, { method, path, headers, ...(body && { body }) })).json;
-}
+const rest = async (method: string, path: string, { token } = tenant, body?: object): Promise<any> =>
+  (await stack.rest(token).call(method, path, body)).json;
 
 const modelSpans = ({ spans }: { spans: any[] }): any[] => spans.filter(({ kind }) => kind === 'model');
 

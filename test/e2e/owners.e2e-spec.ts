@@ -6,7 +6,7 @@ import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { OpenIdProvider } from '../support/open-id-provider.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
-import { type Answer, exchange, type Wired } from '../support/wire.js';
+import { exchange, type Wired } from '../support/wire.js';
 
 const hold = new Hold();
 const ENV = {
@@ -75,10 +75,8 @@ const hostOf = (agent: string): string => `${agent}.open.example`;
 const tokenCaller = (token: string, agent = 'echo') => new RawCaller(stack.url(0, agent), token);
 const token = (...scopes: string[]) => stack.createToken(tenant.slug, ...scopes);
 
-function rest(bearer: string, method: string, path: string, body?: object): Promise<Answer> {
-  const headers = { authorization: `Bearer ${bearer}`, 'content-type': body && 'application/json' };
-  return exchange(stack.apis[0]!.url, { method, path, headers, ...(body && { body }) });
-}
+const rest = (bearer: string, method: string, path: string, body?: object) =>
+  stack.rest(bearer).call(method, path, body);
 
 /** A guest of the public host of an agent, who is identified by a secret of its own or by its address. */
 class Guest {

@@ -94,7 +94,9 @@ describe('a task of an agent that pins its tasks', () => {
     const hash = expect.stringMatching(/^[0-9a-f]{16}$/) as string;
     expect(versions).toMatchObject([{ version: null, code: hash, current: false, open_tasks: 2 }]);
     await deployWorker(join(folder, '2.0.0'));
-    expect(await stack.baton('agents', 'open', 'keeper', ...door())).toMatch(/^[0-9a-f]{16} +yes +2 /m);
+    expect(await stack.baton('agents', 'open', 'keeper', ...stack.cliOptions(tenant.token))).toMatch(
+      /^[0-9a-f]{16} +yes +2 /m,
+    );
     expect(saidIn(await send('keeper', 'new', next.id as string))).toBe(
       'hello of 2.0.0 2.0.0, new, words of 2.0.0 2.0.0',
     );
@@ -173,15 +175,13 @@ describe('a task of an agent that pins its tasks', () => {
     provider.reply({ text: 'Hello.' });
     await send('clerk', 'Hello?');
     expect(system()).toEqual(['You are the second.']);
-    await stack.baton('agents', 'erase', 'clerk', '1', ...door());
+    await stack.baton('agents', 'erase', 'clerk', '1', ...stack.cliOptions(tenant.token));
     provider.reset();
     provider.reply({ text: 'It is paid.' });
     await send('clerk', 'yes', other.id as string);
     expect(system()).toEqual(['You are the second.']);
   });
 });
-
-const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
 
 async function send(agent: string, text: string, taskId?: string): Promise<any> {
   const caller = new RawCaller(stack.url(0, agent), tenant.token);
@@ -190,17 +190,10 @@ async function send(agent: string, text: string, taskId?: string): Promise<any> 
   return result?.task ?? (await ask(`/v1/tasks/${(error!.data as any)[0].metadata.taskId as string}`)).task;
 }
 
-async function ask(path: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  return (await fetch(`${stack.apis[0]!.url}${path}`, { headers })).json();
-}
+const ask = (path: string): Promise<any> => stack.rest(tenant.token).get(path);
 
-async function put(slug: string, definition: object): Promise<void> {
-  const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
-  const request = { method: 'PUT', headers, body: JSON.stringify(definition) };
-  const answer = await fetch(`${stack.apis[0]!.url}/v1/agents/${slug}`, request);
-  if (!answer.ok) throw new Error(await answer.text());
-}
+const put = (slug: string, definition: object): Promise<unknown> =>
+  stack.rest(tenant.token).write('PUT', `/v1/agents/${slug}`, definition);
 
 /** Until the worker has found the new files. */
 async function untilVersion(version: string): Promise<void> {
@@ -215,11 +208,6 @@ async function untilParked(id: string): Promise<any> {
   }
 }
 
-/** The task when its turn has ended: then its stream of events ends. */
-async function ended(id: string): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  await (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, { headers })).text();
-  return (await ask(`/v1/tasks/${id}`)).task;
-}
+const ended = (id: string): Promise<any> => stack.rest(tenant.token).endedTask(id);
 
 const saidIn = ({ status }: any): string => status.message.parts[0].text;

@@ -30,14 +30,9 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
   afterEach(() => hook.close());
   afterAll(() => stack.stop());
 
-  async function post(path: string, body: object): Promise<void> {
-    const response = await fetch(`${stack.apis[0]!.url}/v1/${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(await response.text());
-  }
+  const post = (path: string, body: object): Promise<unknown> =>
+    stack.rest(tenant.token).write('POST', `/v1/${path}`, body);
+
   async function createAgent(reminders: object): Promise<RawCaller> {
     const agent = { slug: 'asker', name: 'Asker', description: 'Asks.', runtime: 'echo', reminders };
     await post('agents', agent);
@@ -52,9 +47,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
   async function shown(
     taskId: string,
   ): Promise<{ kind: string; sent_at: string | null; webhooks: number }[]> {
-    const headers = { authorization: `Bearer ${tenant.token}` };
-    const response = await fetch(`${stack.apis[0]!.url}/v1/tasks/${taskId}`, { headers });
-    return ((await response.json()) as { reminders?: [] }).reminders ?? [];
+    return (await stack.rest(tenant.token).task(taskId)).reminders ?? [];
   }
   async function untilSent(taskId: string, kind: string): Promise<void> {
     const isSent = (each: { kind: string; sent_at: string | null; webhooks: number }): boolean =>

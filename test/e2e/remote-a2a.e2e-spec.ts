@@ -60,23 +60,17 @@ describe('agents that live elsewhere', () => {
 
   function remote(version: string): RemoteAgent {
     const agent = remotes[version];
-    if (!agent) throw new Error(`there is no remote agent that speaks ${version}`);
+    if (!agent) throw new Error(`there is no remote agent with ${version}`);
     return agent;
   }
 
-  async function write(method: string, path: string, body: object): Promise<void> {
-    const response = await fetch(`${stack.apis[0]?.url}/v1/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(await response.text());
-  }
+  const write = (method: string, path: string, body: object): Promise<unknown> =>
+    stack.rest(tenant.token).write(method, `/v1/${path}`, body);
 
   const setSecret = (name: string, value: string, urls: string[]) =>
     write('PUT', `secrets/${name}`, { value, origins: urls.map((url) => new URL(url).origin) });
 
-  function create(slug: string, card: string, secret: string): Promise<void> {
+  function create(slug: string, card: string, secret: string): Promise<unknown> {
     const config = { card, headers: { Authorization: { secret, prefix: 'Bearer ' } } };
     const about = { name: slug, description: 'Lives elsewhere', runtime: 'remote-a2a' };
     return write('POST', 'agents', { slug, ...about, config });
@@ -181,7 +175,7 @@ describe('agents that live elsewhere', () => {
     });
     await callerOf('priced').call('SendMessage', sendParams('cost 0.25'));
     await callerOf('priced').call('SendMessage', sendParams('hello'));
-    const door = ['--url', stack.apis[0]!.url, '--token', tenant.token];
+    const door = stack.cliOptions(tenant.token);
     const { currency, usage } = JSON.parse(
       await stack.baton('usage', '--by', 'agent', '--agent', 'priced', '--json', ...door),
     );

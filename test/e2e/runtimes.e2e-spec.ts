@@ -52,12 +52,7 @@ afterEach(() => places.release());
 
 async function create({ token }: TestTenant, { agent, definition }: RuntimeRow): Promise<void> {
   if (!definition) return;
-  const answer = await fetch(`${stack.apis[0]!.url}/v1/agents/${agent}`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(definition(places)),
-  });
-  if (!answer.ok) throw new Error(`${agent}: ${await answer.text()}`);
+  await stack.rest(token).write('PUT', `/v1/agents/${agent}`, definition(places));
 }
 
 const callerOf = ({ agent }: RuntimeRow, { token }: TestTenant = tenant): RawCaller =>

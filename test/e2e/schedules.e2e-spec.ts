@@ -27,15 +27,8 @@ afterAll(async () => {
   await stack.stop();
 });
 
-async function ask(method: string, path = '', body?: object): Promise<{ status: number; json: Wired }> {
-  const response = await fetch(`${stack.apis[0]!.url}/v1/schedules${path}`, {
-    method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, json: text && JSON.parse(text) };
-}
+const ask = (method: string, path = '', body?: object) =>
+  stack.rest(token).call(method, `/v1/schedules${path}`, body);
 
 async function create(schedule: object): Promise<string> {
   const { status, json } = await ask('POST', '', schedule);

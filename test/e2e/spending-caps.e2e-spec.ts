@@ -87,11 +87,8 @@ const agentOf = (name: string, agents: string[]) => ({
 });
 
 async function ask(method: string, path: string, body?: object): Promise<any> {
-  const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
-  const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-  const answer = await fetch(`${stack.apis[0]!.url}/v1/${path}`, init);
-  const text = await answer.text();
-  return { status: answer.status, ...(text !== '' && JSON.parse(text)) };
+  const { status, json } = await stack.rest(tenant.token).call(method, `/v1/${path}`, body);
+  return { status, ...json };
 }
 const put = (path: string, body: object) => ask('PUT', path, body);
 const cap = (of: string, subject: string, period: string, amount: string, onLimit = 'fail') =>

@@ -167,23 +167,13 @@ async function begin(file: string, ops: object[]): Promise<string> {
   return result!.task.id as string;
 }
 
-async function read(id: string, bearer = token): Promise<any> {
-  const response = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, {
-    headers: { authorization: `Bearer ${bearer}` },
-  });
-  return response.json();
-}
+const read = (id: string, bearer = token): Promise<any> => stack.rest(bearer).task(id);
 const taskOf = async (id: string) => (await read(id)).task;
 const stepsOf = async (id: string, bearer = token): Promise<any[]> => (await read(id, bearer)).steps;
 const saidIn = (task: any): string => task.status.message.parts[0].text as string;
 
 /** The log of a task that has ended, each event as text. */
-async function eventsOf(id: string): Promise<string[]> {
-  const response = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
-  return (await response.text()).split('\n\n');
-}
+const eventsOf = async (id: string): Promise<string[]> => (await stack.rest(token).events(id)).split('\n\n');
 
 const linesOf = (file: string): string[] =>
   existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];

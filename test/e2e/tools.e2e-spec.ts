@@ -115,12 +115,9 @@ async function everything(): Promise<[where: string, text: string][]> {
   return found;
 }
 
-/** What the ledger has of a task. */
-async function effectsOf(id: string): Promise<object[]> {
-  const headers = { authorization: `Bearer ${tenant.token}` };
-  const answer = await fetch(`${stack.apis[0]!.url}/v1/effects?task=${id}`, { headers });
-  return ((await answer.json()) as { effects: object[] }).effects;
-}
+/** The ledger of a task. */
+const effectsOf = async (id: string): Promise<object[]> =>
+  (await stack.rest(tenant.token).get(`/v1/effects?task=${id}`)).effects;
 
 const callsOf = (tool: string): number => server.calls.filter((call) => call.tool === tool).length;
 const send = async (text: string, taskId?: string) => {

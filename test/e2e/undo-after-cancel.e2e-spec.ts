@@ -52,8 +52,6 @@ describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
     );
 
   const caller = (): RawCaller => new RawCaller(stack.url(0, 'payer'), token);
-  const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', token];
-
   /** @returns the id of the order */
   async function order(listed: Payment[]): Promise<string> {
     const said = listed.map(({ path, back, ...more }) => ({
@@ -70,10 +68,7 @@ describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
 
   const cancel = (id: string) => caller().call('CancelTask', { id });
 
-  async function read(id: string): Promise<any> {
-    const headers = { authorization: `Bearer ${token}` };
-    return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers })).json();
-  }
+  const read = (id: string): Promise<any> => stack.rest(token).task(id);
 
   /** The task that undoes the order, once it has ended. */
   async function undone(id: string, state = 'completed'): Promise<any> {
@@ -100,9 +95,9 @@ describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
     expect(undo).toMatchObject({ undoes: id, undone_as: null, context_id: (await read(id)).context_id });
     expect(undo.task.artifacts ?? []).toEqual([]);
     expect(await read(id)).toMatchObject({ state: 'canceled', undone_as: undo.task_id, undoes: null });
-    const shown = await stack.baton('tasks', 'show', id, ...door());
+    const shown = await stack.baton('tasks', 'show', id, ...stack.cliOptions(token));
     expect(shown).toContain(undo.task_id);
-    const trace = await stack.baton('tasks', 'trace', undo.task_id as string, ...door());
+    const trace = await stack.baton('tasks', 'trace', undo.task_id as string, ...stack.cliOptions(token));
     expect(trace).toContain(id);
   });
 
@@ -166,7 +161,12 @@ describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
     expect(failed.error.message).toContain('HTTP 503');
     expect(effectsOf('broken')).toEqual(['one', 'two', 'back-one']);
     bank.refused.delete(two!.back);
-    const shown = await stack.baton('tasks', 'continue', failed.task_id as string, ...door());
+    const shown = await stack.baton(
+      'tasks',
+      'continue',
+      failed.task_id as string,
+      ...stack.cliOptions(token),
+    );
     const [, goesOn = ''] = /continues as task (\S+)\./.exec(shown) ?? [];
     await until(async () => (await read(goesOn)).state === 'completed');
     expect(effectsOf('broken')).toEqual(['one', 'two', 'back-one', 'back-two']);

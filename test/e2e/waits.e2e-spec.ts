@@ -46,10 +46,7 @@ describe.each(driversOf('postgres'))(
       const configuration = { returnImmediately: true };
       return (await caller().call('SendMessage', { ...params, configuration })).result!.task.id as string;
     }
-    async function read(id: string): Promise<any> {
-      const headers = { authorization: `Bearer ${token}` };
-      return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers })).json();
-    }
+    const read = (id: string): Promise<any> => stack.rest(token).task(id);
     const isIn = (id: string, state: string) => async () => (await read(id)).task.status.state === state;
     const textIn = ({ task }: any): string => task.status.message.parts[0].text as string;
 

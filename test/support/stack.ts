@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type BatonProcess, startProcess } from './baton-process.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { type PrivateRedis, startPrivateRedis } from './redis.js';
+import { RestCaller } from './rest-caller.js';
 import { asSystem, insertTenant, insertToken } from './tenants.js';
 
 export interface StackOptions {
@@ -90,7 +91,19 @@ export class Stack {
     return insertToken(this.database.url, slug, scopes);
   }
 
-  /** Run the command line, in this process; what it printed. */
+  /** Calls of the REST API with a token. @param api the number of the API process */
+  rest(token: string, api = 0): RestCaller {
+    const process = this.apis[api];
+    if (!process) throw new Error(`There is no API process ${api}.`);
+    return new RestCaller(process.url, token);
+  }
+
+  /** The options with which `baton` calls the first API with a token. */
+  cliOptions(token: string): string[] {
+    return ['--url', this.apis[0]!.url, '--token', token];
+  }
+
+  /** Runs the command line, in this process. @returns its output */
   async baton(...args: string[]): Promise<string> {
     const { run } = await import('../../apps/cli/src/program.js');
     const out: string[] = [];

@@ -89,12 +89,12 @@ export class TestMcpServer {
     await Promise.all(sessions.map(({ server }) => server.close()));
   }
 
-  /** Resolves when this many calls of a tool have come. */
+  /** Resolves when this many tool calls have come. */
   called(tool: string, times = 1): Promise<void> {
     return this.until(() => this.calls.filter((call) => call.tool === tool).length >= times);
   }
 
-  /** Resolves when the first call of a tool has been canceled by its caller. */
+  /** Resolves when the first tool call has been canceled by its caller. */
   canceled(tool: string): Promise<void> {
     return this.until(() => this.calls.some((call) => call.tool === tool && call.canceled));
   }
