@@ -1,4 +1,4 @@
-// npm run pictures: makes the pictures of README and docs from real runs: a task that has failed, with its trace, and a call of a tool
+// npm run pictures: makes the pictures of README and docs from real runs: a task that has failed, with its trace, and a tool call
 // that waits for a person. Baton as `npm start` runs it; the model and the tools are servers of this script, and have the real
 // protocols. Chromium: CHROMIUM_PATH, or the one on PATH.
 import { createRequire } from 'node:module';

@@ -56,7 +56,7 @@ try {
   await baton.stop();
 }
 
-/** A finished task with that many events, and calls of models and tools in turns. @returns its id */
+/** A finished task with that many events, and model and tool calls in turns. @returns its id */
 async function fill() {
   const client = await connect(baton.databaseUrl, baton.home);
   const [tenantId] = await tenantsOf(client, 0);

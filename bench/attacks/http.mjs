@@ -1,4 +1,4 @@
-// Attacks of bench/neighbours.mjs with requests of HTTP/1.1: pipelines, headers, and what a stranger may ask.
+// Attacks of bench/neighbours.mjs with HTTP/1.1 requests: pipelines, headers, and what a stranger may ask.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { head, open, over, unread } from './socket-attacks.mjs';

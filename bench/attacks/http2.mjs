@@ -1,4 +1,4 @@
-// Attacks of bench/neighbours.mjs with frames of HTTP/2 on the port of gRPC.
+// Attacks of bench/neighbours.mjs with HTTP/2 frames on the gRPC port.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { END_HEADERS, END_STREAM, frame, hpack, sendFrames, setting, TYPE, uint32 } from './http2-frames.mjs';
 
@@ -16,7 +16,7 @@ const callHeaders = (a) => ({
   ...a.bearer,
 });
 const idOf = (i) => 1 + 2 * i;
-/** A message of gRPC, not compressed. */
+/** A gRPC message, not compressed. */
 const message = (bytes) => Buffer.concat([Buffer.from([0]), uint32(bytes.length), bytes]);
 
 /** Frames of one call that asks for the large task. */

@@ -124,7 +124,7 @@ function misbehave(how, response, body = '') {
 /** An event of a model's answer. */
 const WORD = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm', choices: [{ index: 0, delta: { role: 'assistant', content: 'x' }, finish_reason: null }] })}\n\n`;
 
-/** An event of a remote agent's answer: a chunk of an artifact. @param request of JSON-RPC */
+/** An event of a remote agent's answer: a chunk of an artifact. @param request a JSON-RPC request */
 function updateOf(request) {
   const artifact = { artifactId: 'a', parts: [{ text: 'x' }] };
   const artifactUpdate = { taskId: 't', contextId: 'c', artifact, append: true };

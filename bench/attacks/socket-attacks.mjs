@@ -1,4 +1,4 @@
-// Attacks below the level of calls, for bench/neighbours.mjs: connections, half-sent requests, unread answers, messages of gRPC.
+// Attacks below the level of calls, for bench/neighbours.mjs: connections, half-sent requests, unread answers, gRPC messages.
 import http2 from 'node:http2';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';

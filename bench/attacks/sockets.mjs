@@ -1,4 +1,4 @@
-// Attacks of bench/neighbours.mjs on the connections of the API: half-sent requests, unread answers, messages of gRPC.
+// Attacks of bench/neighbours.mjs on the connections of the API: half-sent requests, unread answers, gRPC messages.
 import { gzipSync } from 'node:zlib';
 import { GUESTS_OF_ECHO } from './attacker.mjs';
 import {

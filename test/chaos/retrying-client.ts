@@ -30,7 +30,7 @@ interface RestEffect {
   ended_at: string | null;
 }
 
-/** What a request came to: the status of HTTP, and the JSON. */
+/** What a request came to: the HTTP status, and the JSON. */
 interface Answer {
   status: number;
   json: unknown;

@@ -12,7 +12,7 @@ const KINDS = { stream: 20, cut: 15, block: 15, later: 15, turns: 15, cancel: 10
  * - `later`: a send that is answered at once, then a subscription
  * - `turns`: the scribe, whose questions are answered on whichever API
  * - `cancel`: a stream that is canceled on another API in the middle
- * - `mcp`: a call of a tool over MCP by a client that has tasks, which polls on any API
+ * - `mcp`: a tool call over MCP by a client that has tasks, which polls on any API
  * - `burst`: like `later`; many at once, over what the workers can hold
  */
 export type TaskKind = keyof typeof KINDS | 'burst';

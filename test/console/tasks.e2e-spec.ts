@@ -167,7 +167,7 @@ describeConsole('tasks in the console', () => {
     await page.getByText('The task has ended.').waitFor();
   });
 
-  it('have calls of tools approved and refused in place', async () => {
+  it('have tool calls approved and refused in place', async () => {
     provider.answer(signing);
     const mcp = [{ ...PATIENT, name: 'desk', url: tools.url, allow: ['sign'], approval: ['sign'] }];
     await createAgent('signer', { tools: { mcp } });

@@ -5,7 +5,7 @@ import { methodOf } from '../../apps/api/src/grpc/grpc-services.js';
 import { encodeMessage } from '../../apps/api/src/grpc/protobuf.js';
 import type { Known } from './requests.js';
 
-/** A call of gRPC below its library: the path, headers and bytes of an HTTP/2 stream. */
+/** A gRPC call below its library: the path, headers and bytes of an HTTP/2 stream. */
 export interface GrpcCase {
   path: string;
   headers: Record<string, string>;

@@ -87,7 +87,7 @@ export interface AgentDefinition {
   iconUrl?: string;
   /** Left out = restart, without a pause, with the number of restarts of the environment. */
   retry?: RetryPolicy;
-  /** What a task of it costs besides calls of models that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
+  /** What a task of it costs besides model calls that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
   price?: { perTask: string };
   /** When the webhooks are notified that a task of it waits for a person; left out = never again after its question. */
   reminders?: { remindAfterHours?: number; escalateAfterHours?: number };

@@ -81,7 +81,7 @@ export interface TurnConsole {
   write(level: ConsoleLevel, text: string): string;
 }
 
-/** The record of one call of a model, for callers who may read it. */
+/** The record of one model call, for callers who may read it. */
 export interface CallRecord {
   /** Position of the entry of the call in the journal. */
   position: number;

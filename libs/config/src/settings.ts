@@ -215,7 +215,7 @@ const api = group('API', {
   grpcStreamsPerConnection: setting(
     integer(1, 100_000),
     100,
-    'Maximum number of calls of gRPC at the same time over one connection. Clients queue further ones.',
+    'Maximum number of gRPC calls at the same time over one connection. Clients queue further ones.',
   ),
   trustedProxies: setting(
     networks,

@@ -83,7 +83,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: [],
     limits: [],
     constants: {},
-    share: 'No work of tenants runs there, except unpacking messages of gRPC with a token.',
+    share: 'No work of tenants runs there, except unpacking gRPC messages with a token.',
     exceeded: 'Work waits. Names of tenants are looked up elsewhere: see DNS.',
     metrics: [],
     tests: ['test/e2e/silent-names.nightly-spec.ts', 'apps/api/src/grpc/public-calls.spec.ts'],
@@ -161,7 +161,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     ],
   },
   {
-    name: 'calls of gRPC',
+    name: 'gRPC calls',
     settings: ['grpcStreamsPerConnection'],
     limits: [],
     constants: {

@@ -83,7 +83,7 @@ export const sandboxMode = oneOf('auto', 'required', 'off');
 /** Which agents have push notifications. */
 export const pushMode = oneOf('off', 'declared', 'all');
 
-/** Which calls of models are recorded: none, those that fail or whose run fails, or all. */
+/** Which model calls are recorded: none, those that fail or whose run fails, or all. */
 export const RECORD_MODES = ['none', 'failed', 'all'] as const;
 export type RecordMode = (typeof RECORD_MODES)[number];
 export const recordMode = oneOf(...RECORD_MODES);

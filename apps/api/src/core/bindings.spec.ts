@@ -11,9 +11,9 @@ type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-a
 interface SeenError {
   message: string;
   reason: string;
-  /** The code of JSON-RPC. */
+  /** The JSON-RPC code. */
   code?: number;
-  /** The status of HTTP. */
+  /** The HTTP status. */
   http?: number;
   /** The name that google.rpc.Code has for it. */
   status?: string;
@@ -30,7 +30,7 @@ interface Binding {
 }
 
 /**
- * Every error that an operation may throw: its code of JSON-RPC, its status of HTTP+JSON and the name of that, its reason. By
+ * Every error that an operation may throw: its JSON-RPC code, its status of HTTP+JSON and the name of that, its reason. By
  * A2A 1.0 §5.4 and §11.6, written by hand; A2A 0.3 has the same codes. JSON-RPC has HTTP 200 where `rpcHttp` is not set. gRPC
  * has `status`, too, unless `grpc` is set.
  */
@@ -275,7 +275,7 @@ function overHttpJson(version: '1.0' | '0.3'): Binding {
       });
       const json = (await response.json()) as Json;
       const { message, reason } = seenIn(json.error as Json, (json.error as Json).details);
-      // Clients of 0.3 look for the error of JSON-RPC at the top of the body.
+      // Clients of 0.3 look for the JSON-RPC error at the top of the body.
       const code = version === '0.3' && { code: json.code as number };
       expect((json.error as Json).code).toBe(response.status);
       return {
@@ -317,7 +317,7 @@ function overGrpc(version: '1.0' | '0.3'): Binding {
 }
 
 /**
- * Every error that a tool of MCP tells by the protocol: the code and the status of HTTP. Others are results, because a model can
+ * Every error that an MCP tool answers as a protocol error: the code and the HTTP status. Others are results, because a model can
  * do something about them. MCP reserves the codes of servers, so errors that JSON-RPC does not have are in the status.
  */
 const MCP: Partial<Record<ErrorKind, { code: number; http: number }>> = {

@@ -20,7 +20,7 @@ interface Budget {
 }
 
 /**
- * Bounds the frames of HTTP/2 that bring no message: WINDOW_UPDATE, PING, SETTINGS, PRIORITY, empty DATA, frames of unknown types, and calls
+ * Bounds the HTTP/2 frames that bring no message: WINDOW_UPDATE, PING, SETTINGS, PRIORITY, empty DATA, frames of unknown types, and calls
  * that nghttp2 refuses for their headers. None of them reaches JavaScript. So the bytes of a socket are compared with those of its
  * messages from time to time. A connection that has brought too many others is not read until its budget has grown again.
  */

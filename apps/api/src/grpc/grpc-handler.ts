@@ -34,7 +34,7 @@ const AGENT_KEY = 'baton-agent';
 /** Key of an event's sequence in its metadata. Only callers that ask for the extension get it. */
 const SEQUENCE_KEY = `${RESUME_EXTENSION.uri}/sequence`;
 
-/** A call of gRPC and the reply to it. */
+/** A gRPC call and the reply to it. */
 export interface GrpcExchange {
   readonly request: GrpcRequest;
   readonly reply: GrpcReply;
@@ -46,7 +46,7 @@ export interface GrpcExchange {
   isHandled?: boolean;
 }
 
-/** Services that the port of gRPC shares with the port of HTTP. */
+/** Services for both the gRPC port and the HTTP port. */
 export interface SharedServices {
   environment: Environment;
   logger: Logger;
@@ -72,7 +72,7 @@ class GrpcEndpoint {}
 const anyRpc = (): void => undefined;
 
 /**
- * Maps the calls of gRPC to operations and back. If several things are wrong, the first of these is answered: metadata too
+ * Maps gRPC calls to operations and back. If several things are wrong, the first of these is answered: metadata too
  * large, token, requests per second, size, protocol buffers, version, params, and then what `CallResolver` checks. The token
  * is checked before the message is read.
  */

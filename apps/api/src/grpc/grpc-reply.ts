@@ -56,7 +56,7 @@ export class GrpcReply implements CallReply {
   }
 
   hijack(): void {
-    // A call of gRPC has no framework that would write the answer.
+    // A gRPC call has no framework that would write the answer.
   }
 
   /** Sends the headers, once. */

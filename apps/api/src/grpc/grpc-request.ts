@@ -29,7 +29,7 @@ export interface CallOrigin {
   secure: boolean;
 }
 
-/** A call of gRPC as the guard and the core see a request: its metadata are headers. */
+/** A gRPC call as the guard and the core see a request: its metadata are headers. */
 export class GrpcRequest implements CallRequest {
   readonly id: string;
   readonly ip: string;

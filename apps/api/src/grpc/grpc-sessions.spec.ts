@@ -25,7 +25,7 @@ const uint32 = (value: number): Buffer => {
   return bytes;
 };
 
-/** A frame of HTTP/2 (RFC 9113 §4.1). */
+/** An HTTP/2 frame (RFC 9113 §4.1). */
 const frame = (type: number, payload: Buffer, stream = 0, flags = 0): Buffer =>
   Buffer.concat([uint32(payload.length).subarray(1), Buffer.from([type, flags]), uint32(stream), payload]);
 

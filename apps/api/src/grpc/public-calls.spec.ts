@@ -9,7 +9,7 @@ const NO_TOKEN = { service: HEALTH, metadata: { authorization: '' } };
 const GZIP = 2;
 const MAX_OF_ADDRESS = 32;
 
-/** A message of gRPC with so many bytes, or the beginning of one. */
+/** A gRPC message with so many bytes, or the beginning of one. */
 function framed(bytes: number, sent = bytes): Buffer {
   const frame = Buffer.alloc(5 + sent);
   frame.writeUInt32BE(bytes, 1);

@@ -4,7 +4,7 @@ const CALLS_A_TURN = 8;
 type Begin = () => void;
 
 /**
- * Turns of the event loop for new calls of gRPC, and for requests of HTTP. A connection may open a hundred calls with one packet, or
+ * Turns of the event loop for new gRPC calls, and for HTTP requests. A connection may open a hundred calls with one packet, or
  * pipeline as many requests, and many connections may do so at the same moment. Then a few begin in each turn of the loop, and others
  * are served in between. Connections take turns.
  */

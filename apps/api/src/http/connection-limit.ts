@@ -74,7 +74,7 @@ export class ConnectionLimit {
     metrics.onScrape(async () => metrics.get(CONNECTIONS).set({ port: bounds.port }, this.counted.size));
   }
 
-  /** Limits the connections of a server of HTTP. */
+  /** Limits the connections of an HTTP server. */
   limit(server: Server): void {
     // Before Node's own listener, which would make a parser for a connection that is refused.
     server.prependListener('connection', (socket) => {

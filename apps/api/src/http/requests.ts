@@ -22,7 +22,7 @@ const CALL_DURATION = histogram(
   ['operation', 'error'],
 );
 
-/** A request as the guard and the core read it: one of Fastify, or a call of gRPC, whose metadata are its headers. */
+/** A request as the guard and the core read it: one of Fastify, or a gRPC call, whose metadata are its headers. */
 export interface CallRequest {
   readonly id: string;
   readonly ip: string;
@@ -57,7 +57,7 @@ export interface Exchange {
   readonly reply: CallReply;
 }
 
-/** A request of HTTP and the reply to it. */
+/** An HTTP request and the reply to it. */
 export interface HttpExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -95,7 +95,7 @@ export interface RequestLogContext {
   traceparent?: string;
   /** JSON-RPC error code of the answer, in every binding. */
   rpcError?: number;
-  /** The status of a call of gRPC that failed. */
+  /** The status of a gRPC call that failed. */
   grpcStatus?: string;
   /** The limit of the tenant that the request was refused for. */
   limit?: string;
@@ -164,7 +164,7 @@ export interface RequestEnd {
   /** When the answer was sent, if the caller continued to send after that. */
   answeredAt?: number | undefined;
   url: string;
-  /** HTTP status. For a call of gRPC: the HTTP status that its status maps to. */
+  /** HTTP status. For a gRPC call: the HTTP status that its status maps to. */
   status: number;
   /** False: the caller has disconnected before the answer was sent. */
   isAnswered: boolean;

@@ -51,7 +51,7 @@ interface ErrorMember {
 }
 
 /**
- * Errors with a code of JSON-RPC. MCP reserves -32000 to -32099, and asks for codes outside of JSON-RPC's range: any other error
+ * Errors with a JSON-RPC code. MCP reserves -32000 to -32099, and asks for codes outside of JSON-RPC's range: any other error
  * has its HTTP status as the code.
  */
 const CODES: Partial<Record<ErrorKind, number>> = {

@@ -10,7 +10,7 @@ export const VERSIONS: readonly string[] = [MODERN, ...LEGACY];
 
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
-/** The extension by which a call of a tool becomes a task. */
+/** The extension by which a tool call becomes a task. */
 export const TASKS = 'io.modelcontextprotocol/tasks';
 
 /** The member of the params that the header `Mcp-Name` repeats, by method. */

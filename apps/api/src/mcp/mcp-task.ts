@@ -12,7 +12,7 @@ const STATUSES: Partial<Record<TaskState, string>> = {
   [TaskState.TASK_STATE_INPUT_REQUIRED]: 'input_required',
   [TaskState.TASK_STATE_AUTH_REQUIRED]: 'input_required',
   [TaskState.TASK_STATE_COMPLETED]: 'completed',
-  // `failed` is for errors of JSON-RPC alone: these have a result with `isError`.
+  // `failed` is for JSON-RPC errors alone: these have a result with `isError`.
   [TaskState.TASK_STATE_FAILED]: 'completed',
   [TaskState.TASK_STATE_REJECTED]: 'completed',
   [TaskState.TASK_STATE_CANCELED]: 'cancelled',

@@ -34,7 +34,7 @@ export interface ToolMessage {
   parts: readonly string[];
 }
 
-/** What a call of a tool has for its message besides the arguments. */
+/** What a tool call has for its message besides the arguments. */
 interface CallMeta {
   /** Identifies the call if the client sends it again. */
   messageId?: string | undefined;

@@ -43,7 +43,7 @@ interface ToolSendOptions {
   returnImmediately?: boolean;
 }
 
-/** Calls of tools. A tool is an agent, or one of those that show and cancel tasks. */
+/** Tool calls. A tool is an agent, or one of those that show and cancel tasks. */
 @Injectable()
 export class ToolCalls {
   constructor(
@@ -134,7 +134,7 @@ export class ToolCalls {
     return found;
   }
 
-  /** What a call of a tool is answered with, once its turn or its wait is over. */
+  /** What a tool call is answered with, once its turn or its wait is over. */
   private answerOf(call: McpCall, tool: string, task: Task): object {
     const { request, exchange } = call;
     const { masterKey } = this.environment;

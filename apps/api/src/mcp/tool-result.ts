@@ -21,7 +21,7 @@ const MAX_INLINE = 1024 * 1024;
 /** One piece of the result of a tool. */
 type ContentBlock = { type: string } & Record<string, unknown>;
 
-/** The result of a call of a tool. */
+/** The result of a tool call. */
 export interface CallToolResult {
   content: ContentBlock[];
   structuredContent?: unknown;
@@ -106,7 +106,7 @@ const interruptedResult = ({ id, contextId, status }: Task, content: ContentBloc
 function outputOf(task: Task): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const { id, status, artifacts } = task;
   const said = status?.message?.parts ?? [];
-  // Reasoning and calls of tools are not part of the reply.
+  // Reasoning and tool calls are not part of the reply.
   const reply = artifacts.filter((artifact) => eventKindOf(artifact) === undefined);
   const all = [...said, ...reply.flatMap(({ parts }) => parts)];
   const isIncomplete = isTruncated(task);

@@ -21,7 +21,7 @@ import { type CallToolResult, workingResult } from './tool-result.js';
 /** Maximum length of a text in a progress notification. */
 const MAX_MESSAGE = 1_000;
 
-/** The task that a call of a tool has made or joined. */
+/** The task that a tool call has made or joined. */
 interface CalledTask {
   id: string;
   contextId: string;
@@ -37,7 +37,7 @@ interface ToolStreamOptions {
   complete(result: CallToolResult): unknown;
 }
 
-/** A call of a tool as a stream: its progress, and then the one answer. */
+/** A tool call as a stream: its progress, and then the one answer. */
 export class ToolStream implements FrameWriter {
   task: CalledTask | undefined;
   private isAnswered = false;
@@ -108,7 +108,7 @@ export class ToolStream implements FrameWriter {
   }
 }
 
-/** The content of an event about a call of a tool. Undefined: the artifact is not about a call. */
+/** The content of an event about a tool call. Undefined: the artifact is not about a call. */
 function saidByCall(artifact: Artifact): string | undefined {
   const kind = eventKindOf(artifact);
   if (kind !== 'tool-start' && kind !== 'tool-progress') return undefined;

@@ -18,7 +18,7 @@ export const stateSchema = z.string().meta({ id: 'TaskState', enum: STATES.map(s
 export const a2aSchema = (what: string) =>
   z.record(z.string(), z.unknown()).describe(`${what} in the JSON of A2A 1.0`);
 
-/** A request of JSON-RPC 2.0 to an agent. `decodeEnvelope` and the codec of the method validate it. */
+/** A JSON-RPC 2.0 request to an agent. `decodeEnvelope` and the codec of the method validate it. */
 export const rpcRequestSchema = (methods: readonly string[]) =>
   z.object({
     jsonrpc: z.literal('2.0'),

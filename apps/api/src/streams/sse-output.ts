@@ -7,7 +7,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
  */
 export type RecordData = string | Buffer;
 
-/** The way to the reader of one stream: a response of HTTP, or a call of gRPC. */
+/** The way to the reader of one stream: an HTTP response, or a gRPC call. */
 export interface StreamOutput {
   /** What keeps an idle connection busy; undefined: the protocol does. */
   readonly heartbeat: RecordData | undefined;

@@ -3,7 +3,7 @@ import { printValue, type Terminal } from '../output.js';
 
 type CallRecord = TenantSchemas['CallRecord'];
 
-/** Prints the request and the answer of a call of a model. */
+/** Prints the request and the answer of a model call. */
 export function printCallRecord(terminal: Terminal, { sent, said }: CallRecord): void {
   if (sent) printSent(terminal, sent);
   else terminal.out('sent: nothing, the call failed before');

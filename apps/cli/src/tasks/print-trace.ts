@@ -81,7 +81,7 @@ export function printAnswers(terminal: Terminal, { spans }: Trace, task: TenantS
   }
 }
 
-/** Prints the output of a call of a model or tool, or the result of a step. */
+/** Prints the output of a model or tool call, or the result of a step. */
 export function printCall(terminal: Terminal, { model, tool, step }: CallDetail): void {
   if (step) printValue(terminal, step.result ?? null);
   if (model) {

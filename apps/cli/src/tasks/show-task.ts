@@ -14,7 +14,7 @@ const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcom
 /** The newest events only: a task may have thousands, which `tasks logs` prints. */
 const MAX_EVENTS = 20;
 
-/** `baton tasks show`: a task with its calls of models, its steps and its newest events. */
+/** `baton tasks show`: a task with its model calls, its steps and its newest events. */
 export async function showTask(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const client = tasksClient(cli, options);
   const found = await client.get(id);

@@ -105,7 +105,7 @@ export const linksOf = (
     ['undone as', found.undone_as],
   ].flatMap(([name, task]): [string, string][] => (name && task ? [[name, task]] : []));
 
-/** What a person has decided on a call of a tool: metadata that Baton writes on its artifact. */
+/** What a person has decided on a tool call: metadata that Baton writes on its artifact. */
 interface ToolDecision {
   approved: boolean;
   /** Null: the question expired without an answer. */

@@ -93,13 +93,13 @@ export class TasksClient {
     return answerOf(this.api.GET('/v1/tasks/{id}/trace', { params: { path: { id } } })).catch(noSuchTask(id));
   }
 
-  /** The output of a call of a model or tool. @param entry of its span */
+  /** The output of a model or tool call. @param entry of its span */
   call(id: string, entry: number): Promise<CallDetail> {
     const params = { path: { id, entry: String(entry) } };
     return answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}', { params })).catch(noSuchTask(id));
   }
 
-  /** The request and the answer of a call of a model. Null: nothing is recorded. @param entry of its span */
+  /** The request and the answer of a model call. Null: nothing is recorded. @param entry of its span */
   async callRecord(id: string, entry: number): Promise<TenantSchemas['CallRecord'] | null> {
     const params = { path: { id, entry: String(entry) } };
     return (await answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}/record', { params }))).record;

@@ -81,7 +81,7 @@ interface LocalExecution {
   onContinue?: (state: string) => void;
   /** All steps wait, for tools that answer later. */
   onSuspend?: () => void;
-  /** Answers the calls of models. Default: those of the test, from the first one */
+  /** Answers the model calls. Default: those of the test, from the first one */
   callModel?: ReturnType<typeof scriptedModels>;
   /** Gets what a worker would store. */
   onSay?: (message: StepMessage) => void;

@@ -72,7 +72,7 @@ export function answerAt<Message extends SpokenMessage>(
   return run && sentMessages<Message>(task).get(run.start_event);
 }
 
-/** What a message answers: decisions on calls of tools, and forms that were filled in. */
+/** What a message answers: decisions on tool calls, and forms that were filled in. */
 export function answersOf<Part extends SpokenPart>(
   { parts = [], metadata }: { parts?: Part[]; metadata?: Record<string, unknown> },
   asked: readonly SpokenPart[],

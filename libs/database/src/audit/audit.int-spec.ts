@@ -123,7 +123,7 @@ describe('a change and its record', () => {
     const tenantId = randomUUID();
     const target = { kind: 'agent', name: `\0${'n'.repeat(1_000)}` } as const;
     await audit.write(tenantId, { action: 'agent.update', target, by: BY, detail: { nul: '\0', ok: 1 } });
-    // What a model names a call of a tool stands in the record of an approval.
+    // What a model names a tool call stands in the record of an approval.
     const escape = { name: String.raw`\u0000`, path: String.raw`a\\u0000` };
     await audit.write(tenantId, { action: 'agent.update', target, by: BY, detail: { escape } });
     await audit.write(tenantId, {

@@ -5,7 +5,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { RUN_KEY, type RunKey } from '../dispatch/run-key.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 
-/** The stored record of one call of a model. */
+/** The stored record of one model call. */
 export interface StoredCallRecord {
   /** Position of the entry of the call in the journal of its task. */
   position: number;

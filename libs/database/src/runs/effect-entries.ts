@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Database, Statement } from '../connection/database.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 
-/** Entries about steps and calls of tools, without results. $1 tenant $2 task */
+/** Entries about steps and tool calls, without results. $1 tenant $2 task */
 const READ_EFFECTS: Statement = {
   name: 'journal-effects',
   text: `
@@ -41,7 +41,7 @@ export async function hasLiveRun(database: Database, tenantId: string, taskId: s
 export const EFFECT_OUTCOMES = ['intended', 'sent', 'confirmed', 'failed', 'unknown'] as const;
 export type EffectOutcome = (typeof EFFECT_OUTCOMES)[number];
 
-/** The execution of a step, or the call of a tool that an llm agent makes. */
+/** The execution of a step, or the tool call that an llm agent makes. */
 export interface EffectRecord {
   /** For a step: identifies it in its task. For a call: its id. Undefined: an earlier release made it. */
   of: { execution: number; nth: number } | { call: string } | undefined;
@@ -93,7 +93,7 @@ export async function tasksWithJournal(
 }
 
 /**
- * The effects of a task in the order in which they began: steps that run a function or call a tool, and calls of tools that an llm
+ * The effects of a task in the order in which they began: steps that run a function or call a tool, and tool calls that an llm
  * agent has noted. Calls of the newest answer of a model without any note are not among them (`JournalStore.openCalls`).
  * @returns `begun`: by call, calls that were noted before they were sent and have no result
  */

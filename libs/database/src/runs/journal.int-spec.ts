@@ -223,7 +223,7 @@ describe('the journal of a task', () => {
       'a text \u0000',
       // As an earlier release has written it.
       { kind: 'step', model: 'o/m', usage, finish: 'stop', message: { role: 'assistant', content: 'ok' } },
-      // Of an agent in code. Its code makes the calls of tools.
+      // Of an agent in code. Its code makes the tool calls.
       {
         event: 'called',
         execution: 1,

@@ -103,19 +103,19 @@ export class JournalStore {
     return tasksWithJournal(this.database, tenantId, taskIds);
   }
 
-  /** The newest `limit` calls of models for a task, the oldest of them first; empty if there are none. */
+  /** The newest `limit` model calls for a task, the oldest of them first; empty if there are none. */
   async modelCalls(tenantId: string, taskId: string, limit: number): Promise<ModelCallRecord[]> {
     if (!isUuid(taskId)) return [];
     return readModelCalls(this.database, tenantId, taskId, limit);
   }
 
-  /** The newest `limit` calls of tools for a task, the oldest of them first: see `readToolCalls`. */
+  /** The newest `limit` tool calls for a task, the oldest of them first: see `readToolCalls`. */
   async toolCalls(tenantId: string, taskId: string, limit: number): Promise<ToolCallRecord[]> {
     if (!isUuid(taskId)) return [];
     return readToolCalls(this.database, tenantId, taskId, limit);
   }
 
-  /** The calls of tools that the newest answer of a model asks for and that have no result: see `readOpenCalls`. */
+  /** The tool calls that the newest answer of a model asks for and that have no result: see `readOpenCalls`. */
   async openCalls(tenantId: string, taskId: string): Promise<OpenCallRecord[]> {
     if (!isUuid(taskId)) return [];
     return readOpenCalls(this.database, tenantId, taskId);

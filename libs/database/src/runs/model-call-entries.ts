@@ -7,7 +7,7 @@ import { READABLE_ENTRIES } from './readable-entries.js';
 const MAX_TOOLS = 20;
 
 /**
- * The newest calls of models that a journal has, without messages. Those of an agent in code have the step that makes them: $1 tenant $2 task $3 how many.
+ * The newest model calls that a journal has, without messages. Those of an agent in code have the step that makes them: $1 tenant $2 task $3 how many.
  * The name of a tool is what a model has written.
  */
 const READ_MODEL_CALLS: Statement = {
@@ -51,7 +51,7 @@ const modelCallRow = z.object({
   tools: z.array(z.string()).nullable(),
 });
 
-/** A call of a model that Baton has made for a task. */
+/** A model call that Baton has made for a task. */
 export interface ModelCallRecord {
   /** Position of its entry in the journal. */
   position: number;
@@ -85,7 +85,7 @@ export interface ModelCallRecord {
   error: string | null;
 }
 
-/** The newest `limit` calls of models for a task, the oldest of them first; empty if there are none. */
+/** The newest `limit` model calls for a task, the oldest of them first; empty if there are none. */
 export async function readModelCalls(
   database: Database,
   tenantId: string,

@@ -3,7 +3,7 @@ import type { Database, Statement } from '../connection/database.js';
 import { entriesOf } from './journal-rows.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 
-/** The newest calls of tools that an llm agent's journal has, without their results: $1 tenant $2 task $3 how many. */
+/** The newest tool calls that an llm agent's journal has, without their results: $1 tenant $2 task $3 how many. */
 const READ_TOOL_CALLS: Statement = {
   name: 'journal-tool-calls',
   text: `
@@ -51,7 +51,7 @@ const toolCallRow = z.object({
   call: z.string().nullable(),
 });
 
-/** A call of a tool that an llm agent has made. */
+/** A tool call that an llm agent has made. */
 export interface ToolCallRecord {
   /** Position of the entry in the journal with its result. */
   position: number;
@@ -82,7 +82,7 @@ const openCallsRow = z.object({
   waiting: z.array(z.string()).nullable(),
 });
 
-/** A call of a tool that the newest answer of the model asks for, and that has no result yet. */
+/** A tool call that the newest answer of the model asks for, and that has no result yet. */
 export interface OpenCallRecord {
   /** Its id: see `callIdOf` of libs/agents. */
   call: string;
@@ -97,7 +97,7 @@ export interface OpenCallRecord {
 }
 
 /**
- * The newest `limit` calls of tools for a task, the oldest of them first. Those of releases up to 0.2 have no time and are not among
+ * The newest `limit` tool calls for a task, the oldest of them first. Those of releases up to 0.2 have no time and are not among
  * them.
  */
 export async function readToolCalls(
@@ -114,7 +114,7 @@ export async function readToolCalls(
 }
 
 /**
- * The calls of tools in the newest answer of a model that have no result: they are under way or wait, or the task ended before them. At
+ * The tool calls in the newest answer of a model that have no result: they are under way or wait, or the task ended before them. At
  * most 100, in their order.
  */
 export async function readOpenCalls(

@@ -7,7 +7,7 @@ import { Database, type Statement } from '../connection/database.js';
 import type { CapSetter, NewSpendingCap, SpendingCap, SpendingCapUse } from './cap-records.js';
 import { startOf } from './cap-sql.js';
 
-/** Caps of a tenant. Each is checked before each call of a model. */
+/** Caps of a tenant. Each is checked before each model call. */
 export const MAX_CAPS = 100;
 
 const COLUMNS = `c.id::text, c.kind, c.subject, c.name, c.period, c.micros::float8 AS micros, c.on_limit AS "onLimit", c.set_by AS "setBy",

@@ -5,7 +5,7 @@ import { RECORD_COST } from './usage-hours.store.js';
 import type { FullCap } from '../spending/cap-records.js';
 import { capCtes, countCtes, FULL_CAPS, fullCapCtes } from '../spending/cap-sql.js';
 
-/** What a task costs besides the calls of models that Baton makes. */
+/** What a task costs besides the model calls that Baton makes. */
 export interface SpendingCharge {
   tenantId: string;
   runId: string;
@@ -52,7 +52,7 @@ WITH RECURSIVE ${capCtes(charge.tenant_id, charge.run_id, 'FOR KEY SHARE OF c')}
 SELECT CASE WHEN EXISTS (SELECT FROM charged) THEN '[]' ELSE ${FULL_CAPS} END AS caps`,
 );
 
-/** What tasks cost besides calls of models that Baton makes: for spending caps and for the usage. */
+/** What tasks cost besides model calls that Baton makes: for spending caps and for the usage. */
 @Injectable()
 export class SpendingChargeStore {
   constructor(private readonly database: Database) {}

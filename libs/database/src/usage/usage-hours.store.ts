@@ -100,7 +100,7 @@ LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant(call.tenant_id)} AND t.id = r.t
 ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
 );
 
-/** What a task costs besides calls of models, so far. */
+/** What a task costs besides model calls, so far. */
 export interface AgentCost {
   tenantId: string;
   taskId: string;
@@ -241,7 +241,7 @@ export interface UsageSums {
   failed: number;
   /** From the creation of each task to its last status. */
   seconds: number;
-  /** Calls of models that Baton has made. */
+  /** Model calls that Baton has made. */
   calls: number;
   inputTokens: number;
   outputTokens: number;
@@ -249,7 +249,7 @@ export interface UsageSums {
   cachedTokens: number;
   /** Input tokens that the provider has written into its cache. */
   cacheWriteTokens: number;
-  /** What tasks cost besides calls of models, in millionths of the currency: prices of agents, and what agents report. */
+  /** What tasks cost besides model calls, in millionths of the currency: prices of agents, and what agents report. */
   agentMicros: number;
 }
 

@@ -24,7 +24,7 @@ const reportedUsage = z.object({
 
 type Spender = Pick<RunKey, 'tenantId' | 'taskId' | 'runId'>;
 
-/** What tasks cost besides calls of models that Baton makes: the price of the agent, and what the agent reports. */
+/** What tasks cost besides model calls that Baton makes: the price of the agent, and what the agent reports. */
 @Injectable()
 export class AgentCharges {
   constructor(

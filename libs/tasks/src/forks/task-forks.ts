@@ -314,7 +314,7 @@ export interface WantedFork {
   isDryRun: boolean;
 }
 
-/** A step with a function, a call of an agent or a call of a tool. */
+/** A step with a function, a call of an agent or a tool call. */
 export interface DoneAgain {
   /** The last entry about it in the journal of the task. */
   entry: number;

@@ -11,7 +11,7 @@ import {
 import { CallRecordStore, JournalStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
-/** What one call of a model or tool, or one durable step, was asked and has answered. */
+/** What one model or tool call, or one durable step, was asked and has answered. */
 @Injectable()
 export class CallDetails {
   constructor(

@@ -46,9 +46,9 @@ export interface TraceSpan {
   workerId?: string;
   /** For a child. */
   taskId?: string;
-  /** For a call of a model: which one of those that the trace has, from 0. */
+  /** For a model call: which one of those that the trace has, from 0. */
   modelCall?: number;
-  /** For a call of a model or tool, or of a step: its entry in the journal of the task. */
+  /** For a model call, a tool call or a step: its entry in the journal of the task. */
   entry?: number;
   /** For a question: key of the principal that has answered it. */
   answeredBy?: string;

@@ -11,7 +11,7 @@ import { Injectable } from '@nestjs/common';
 import type { TraceSpan } from './span.js';
 import { traceOf } from './trace-of.js';
 
-/** Statuses, calls of models and calls of tools that a trace has: the newest. */
+/** Statuses, model and tool calls that a trace has: the newest. */
 const MAX_EACH = 2_500;
 
 /** What happened in a task, and how long each part took. */
@@ -26,7 +26,7 @@ export class TaskTraces {
   ) {}
 
   /**
-   * The trace of a task that the caller sees: at most 100 turns, 2,500 statuses, calls of models and calls of tools each, and 500
+   * The trace of a task that the caller sees: at most 100 turns, 2,500 statuses, model and tool calls each, and 500
    * children, the newest; and the newest 10 deliveries of 100 push receivers.
    * @param isAuthor whether the caller may change agents, and so sees the durable steps, and the webhooks of the tenant
    */

@@ -25,7 +25,7 @@ const after = (at: string, ms: number): Date => new Date(Date.parse(at) + ms);
 type Within = (call: { runId: string; attempt: number }) => string;
 
 /**
- * The trace of a task: its turns with their waits and attempts, in these the calls of models and tools and the durable steps, and below
+ * The trace of a task: its turns with their waits and attempts, in these the model and tool calls and the durable steps, and below
  * those the tasks that they have begun; between the turns the questions; and the deliveries to push receivers. Pure: the same material
  * gives the same trace.
  * @returns spans in the order in which they began

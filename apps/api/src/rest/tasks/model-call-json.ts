@@ -38,7 +38,7 @@ export const modelCall = z
   })
   .meta({ id: 'ModelCall' });
 
-/** A call of a model, without prompt and answer. */
+/** A model call, without prompt and answer. */
 export function encodeModelCall(
   call: ModelCallRecord,
   prices: ModelPrices | undefined,

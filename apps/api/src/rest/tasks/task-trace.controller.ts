@@ -20,7 +20,7 @@ import {
   traceAnswer,
 } from './trace-json.js';
 
-/** How a task went: its spans, the calls of models and tools, and what its code gets to go through its steps again. */
+/** How a task went: its spans, the model and tool calls, and what its code gets to go through its steps again. */
 @Controller('v1/tasks')
 export class TaskTraceController {
   constructor(

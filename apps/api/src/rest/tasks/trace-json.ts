@@ -140,7 +140,7 @@ export const encodeSpan = (each: TraceSpan): z.infer<typeof span> => ({
   ...(each.unknownOutcome && { unknown_outcome: each.unknownOutcome }),
 });
 
-/** The output of a call of a model or tool. Neither `model` nor `tool`: the task has no call with that entry. */
+/** The output of a model or tool call. Neither `model` nor `tool`: the task has no call with that entry. */
 export function encodeCallDetail(
   id: string,
   entry: number,

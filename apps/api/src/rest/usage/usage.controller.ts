@@ -106,7 +106,7 @@ const usageAnswer = z
   .meta({ id: 'Usage' });
 type UsageAnswer = z.infer<typeof usageAnswer>;
 
-/** What tasks and their calls of models have used, of the tasks that the caller sees. */
+/** What tasks and their model calls have used, of the tasks that the caller sees. */
 @Controller('v1/usage')
 export class UsageController {
   constructor(

@@ -16,7 +16,7 @@ import { useAgentNames } from '../../components/agent-names';
 import { Answer } from '../tasks/answer-form';
 import { decisionPart, sendAnswer } from '../tasks/send-answer';
 
-/** What waits for an answer of the caller, the oldest first: questions of agents, and calls of tools to approve. */
+/** What waits for an answer of the caller, the oldest first: questions of agents, and tool calls to approve. */
 export function InboxPage() {
   return (
     <ScopedPage title="Inbox" scopes={['agents:call']}>

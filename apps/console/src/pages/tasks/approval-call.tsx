@@ -13,7 +13,7 @@ export interface ApprovalCallProps {
   onDecide: (isApproved: boolean, input?: unknown) => void;
 }
 
-/** A call of a tool that a person must approve, as it is or with another input, or refuse. */
+/** A tool call that a person must approve, as it is or with another input, or refuse. */
 export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: ApprovalCallProps) {
   const { tool, agents = [], description, input, expires_at: expires, unknown_outcome: isUnknown } = approval;
   const [changed, setChanged] = useState<string>();

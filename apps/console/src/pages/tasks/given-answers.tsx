@@ -3,7 +3,7 @@ import type { AnswerMessage } from '@baton/contract';
 import { usePrincipalName } from '../../session/principal-names';
 import styles from './tasks.module.css';
 
-/** What a person has answered: decisions on calls of tools, and the fields of forms. */
+/** What a person has answered: decisions on tool calls, and the fields of forms. */
 export function GivenAnswers({ answers, by }: Pick<AnswerMessage, 'answers' | 'by'>) {
   const nameOf = usePrincipalName();
   // Answers have no names, and their order is fixed.

@@ -230,7 +230,7 @@ const FactTable = ({ name: label, facts }: { name: string; facts: readonly Fact[
   </Table>
 );
 
-/** What the calls of models used and cost, those that failed too. Nothing, if there were none. */
+/** What the model calls used and cost, those that failed too. Nothing, if there were none. */
 function usageFacts({ model_calls: calls, currency }: Task): [string, string][] {
   if (calls.length === 0) return [];
   const sum = (of: (call: (typeof calls)[number]) => number): number =>
@@ -264,7 +264,7 @@ function Decided({ tool, of: decision }: { tool: string; of: Approval }) {
   );
 }
 
-/** What people have decided on calls of tools, the oldest first. */
+/** What people have decided on tool calls, the oldest first. */
 const decisionsOf = (artifacts: readonly Artifact[]): { tool: string; decision: Approval }[] =>
   artifacts.flatMap((artifact) => {
     const decision = approvalOf(artifact);

@@ -297,7 +297,7 @@ function Answered({ taskId, at }: { taskId: string; at: string | null }) {
   );
 }
 
-/** The output of a call of a model or tool, or the result of a step. */
+/** The output of a model or tool call, or the result of a step. */
 function Said({ taskId, entry }: { taskId: string; entry: number }) {
   const { data, error } = useQuery({
     queryKey: ['call', taskId, entry],

@@ -6,11 +6,11 @@ import { Time } from '../../components/time';
 import { type Task } from './task-words';
 import { durationText } from '../../components/duration';
 
-/** Calls of models that the server shows. */
+/** Model calls that the server shows. */
 export const MAX_MODEL_CALLS = 100;
 const CALL_TITLES = ['Time', 'Duration', 'Model', 'Tokens', 'Attempt', 'Outcome'];
 
-/** The calls of models for the task, failed ones too. Nothing, if there were none. */
+/** The model calls for the task, failed ones too. Nothing, if there were none. */
 export function ModelCalls({ task: { model_calls: calls, currency } }: { task: Task }) {
   if (calls.length === 0) return null;
   const rows = calls.map((call, i) => ({

@@ -17,7 +17,7 @@ export const usageQuery = (by: Key, days: number) =>
     queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
   });
 
-/** A sum of less than one has more digits: a call of a model may cost a hundredth of a cent. */
+/** A sum of less than one has more digits: a model call may cost a hundredth of a cent. */
 const LARGE = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const SMALL = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
 

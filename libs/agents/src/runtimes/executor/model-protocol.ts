@@ -1,4 +1,4 @@
-// Messages between an agent's process and the worker about a call of a model. No imports: both sides load it.
+// Messages between an agent's process and the worker about a model call. No imports: both sides load it.
 
 /** A part of a message, as the AI SDK has it. Bytes are Base64. */
 export interface ModelPart {
@@ -30,7 +30,7 @@ export interface ModelCallRequest {
 
 /** The answer of a model, as the journal has it. */
 export interface ModelCallAnswer {
-  /** Texts, reasoning and calls of tools in their order. */
+  /** Texts, reasoning and tool calls in their order. */
   message: ModelChatMessage;
   /** stop, tool-calls, length, content-filter, error or other */
   finish: string;

@@ -83,7 +83,7 @@ export type ToAgent =
   | { type: 'credit'; turn: number; size: number }
   /** The entry of a step is stored. */
   | { type: 'step-reply'; turn: number; id: number; reply: StepReply }
-  /** Text of a call of a model that is under way. */
+  /** Text of a model call that is under way. */
   | { type: 'model-piece'; turn: number; id: number; piece: ModelPiece }
   /** A secret that the turn has asked for, or why it does not get it. */
   | { type: 'secret-reply'; turn: number; id: number; reply: SecretReply }

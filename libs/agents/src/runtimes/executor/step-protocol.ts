@@ -19,9 +19,9 @@ export const STEP_LIMITS = {
   resultBytes: 256 * 1024,
   /** The JSON of a request to a model, in bytes. It is not stored. */
   modelRequestBytes: 4 * 1024 * 1024,
-  /** Calls of models that are made at a time. More wait. */
+  /** Model calls that are made at a time. More wait. */
   modelCalls: 16,
-  /** Requests of calls of models that are made or wait, in bytes. */
+  /** Requests of model calls that are made or wait, in bytes. */
   modelWaitingBytes: 64 * 1024 * 1024,
   /** Characters of a key of the state of a context. */
   stateKey: 128,
@@ -123,11 +123,11 @@ export type StepMessage = { id: number } & (
       /** For a call of an agent: its slug. */
       agent?: string;
       /**
-       * JSON. For a call of an agent: `{message, data, taskId}`. For a call of a model: a `ModelCallRequest`. For a use of the
+       * JSON. For a call of an agent: `{message, data, taskId}`. For a model call: a `ModelCallRequest`. For a use of the
        * state of the context: a `StateRequest`.
        */
       request?: string;
-      /** For a call of a model: the worker sends the text to the process as it arrives. */
+      /** For a model call: the worker sends the text to the process as it arrives. */
       streams?: true;
       /** It can be undone. */
       compensates?: true;
@@ -161,11 +161,11 @@ export type StepReply =
       key?: string;
       /** For a call: the other agent is at work. */
       isWaiting?: true;
-      /** For a call that has ended. For a call of a model: JSON of a `ModelCallAnswer`. The process ends the step then. */
+      /** For a call that has ended. For a model call: JSON of a `ModelCallAnswer`. The process ends the step then. */
       result?: string;
-      /** For a call of a model or a tool: a person is asked next. */
+      /** For a model or tool call: a person is asked next. */
       asks?: true;
-      /** A call of a model or a tool has failed permanently. The process ends the step then. */
+      /** A model or tool call has failed permanently. The process ends the step then. */
       failed?: StepFailure;
     }
   | { error: StepFailure };

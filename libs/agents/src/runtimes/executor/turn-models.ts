@@ -18,7 +18,7 @@ import type { ModelSpeech } from '../llm/turn-artifacts.js';
 import type { ModelCallAnswer, ModelPiece } from './model-protocol.js';
 import { STEP_LIMITS, type StepFailure, type StepReply } from './step-protocol.js';
 
-/** A call of a model, for its step. */
+/** A model call, for its step. */
 export interface ModelCallContext {
   signal: AbortSignal;
   /** Tokens of the calls of the run so far. */
@@ -114,7 +114,7 @@ const request = z.strictObject({
 });
 type CheckedRequest = z.output<typeof request>;
 
-/** The calls of models of the agents in code of a worker: the key of the provider stays here. */
+/** The model calls of the agents in code of a worker: the key of the provider stays here. */
 export class TurnModels {
   private inFlight = 0;
   private bytes = 0;
@@ -218,7 +218,7 @@ export class TurnModels {
   }
 }
 
-/** The answer of a call of a model, as its process gets it. */
+/** The answer of a model call, as its process gets it. */
 export const modelAnswer = ({ message, finish, rawFinish, usage, model }: ModelStep): ModelCallAnswer => ({
   message: message as ModelCallAnswer['message'],
   finish,

@@ -183,7 +183,7 @@ const endsTheTurn = (status: TaskStatus | undefined): boolean =>
 const asks = (status: TaskStatus | undefined): boolean => status !== undefined && isInterrupted(status.state);
 
 /**
- * The end of a turn has the tokens of the calls of models that Baton has made for the task. Those that the agent reports would be counted
+ * The end of a turn has the tokens of the model calls that Baton has made for the task. Those that the agent reports would be counted
  * a second time.
  */
 function withUsage(output: AgentOutput, { usage }: JournaledSteps): AgentOutput {

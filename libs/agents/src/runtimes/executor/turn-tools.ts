@@ -22,7 +22,7 @@ import type {
 } from '../llm/tools/tool-sources.js';
 import { STEP_LIMITS, type StepFailure } from './step-protocol.js';
 
-/** The stored state of a call of a tool. */
+/** The stored state of a tool call. */
 export interface ToolStep {
   /** Unique in the task. */
   callId: string;
@@ -61,7 +61,7 @@ interface CodeCallOptions extends Pick<UsedTools, 'servers'> {
   question: () => ApprovalRequest;
 }
 
-/** The records that a call of a tool stores while it is made. */
+/** The records that a tool call stores while it is made. */
 export interface ToolCallPorts {
   signal: AbortSignal;
   /** The call is sent next. Without a result its outcome is unknown from then on. */
@@ -76,7 +76,7 @@ export interface ToolCallPorts {
   keep: (call: MadeCall) => Promise<void>;
 }
 
-/** A call of a tool that was made, as an llm agent has it in its journal. */
+/** A tool call that was made, as an llm agent has it in its journal. */
 export interface MadeCall {
   kind: 'result';
   call: string;

@@ -8,7 +8,7 @@ export interface ModelCallDetail {
   calls: { tool: string; input: unknown }[];
 }
 
-/** Input and output of a call of a tool. */
+/** Input and output of a tool call. */
 export interface ToolCallDetail {
   kind: 'tool';
   tool: string;
@@ -34,15 +34,15 @@ const toolEntry = z.object({
 /** The ids of calls: see `callIdOf`. */
 const CALL_ID = /^call-(\d{1,9})-(\d{1,9})$/;
 
-/** The position of a call of a tool: the answer of the model, and the number among its calls, both from 1. */
+/** The position of a tool call: the answer of the model, and the number among its calls, both from 1. */
 export function callPosition(entry: unknown): { step: number; index: number } | undefined {
   const [, step, index] = CALL_ID.exec(toolEntry.safeParse(entry).data?.call ?? '') ?? [];
   return step === undefined ? undefined : { step: Number(step), index: Number(index) };
 }
 
 /**
- * The content of a call of a model or tool, from its entry in the journal of an llm agent. Secrets were removed when it was written.
- * @param answer for a call of a tool: the entry of the answer that asks for it
+ * The content of a model or tool call, from its entry in the journal of an llm agent. Secrets were removed when it was written.
+ * @param answer for a tool call: the entry of the answer that asks for it
  * @returns undefined for an entry of another kind or of an earlier release
  */
 export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | ToolCallDetail | undefined {

@@ -72,7 +72,7 @@ const WORDS = new Set<AnswerPart['type']>([
 const isWord = ({ type }: AnswerPart): boolean => WORDS.has(type) || type === 'tool-call';
 
 /**
- * Calls the model once. Yields its output as it arrives, and returns the complete step. A step has calls of tools only
+ * Calls the model once. Yields its output as it arrives, and returns the complete step. A step has tool calls only
  * if the provider has marked the answer as complete, and all its calls are. Rejects with the provider's error, BrokenAnswer
  * or ModelTimeout.
  */

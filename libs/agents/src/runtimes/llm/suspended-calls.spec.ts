@@ -19,7 +19,7 @@ const results = (): string[] => {
   return input.filter(({ type }) => type === 'function_call_output').map(({ output }) => output ?? '');
 };
 
-/** How many calls of tools the metrics count, by outcome. */
+/** How many tool calls the metrics count, by outcome. */
 async function timesOfCalls(): Promise<Record<'ok' | 'suspended', number>> {
   const { body } = await bench.metrics.render();
   const counted = (outcome: string): number =>

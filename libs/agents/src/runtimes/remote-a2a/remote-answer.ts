@@ -57,7 +57,7 @@ const textOf = async (response: Response, { isLegacy }: AnsweredRequest): Promis
 /** JSON-RPC: the server has failed, and does not say how. */
 const INTERNAL_ERROR = -32603;
 
-/** Completes an answer of JSON-RPC whose error is only a text or has no code, so that the SDK's client reads its message. */
+/** Completes a JSON-RPC answer whose error is only a text or has no code, so that the SDK's client reads its message. */
 function completeError(text: string): string {
   const json = (parseBoundedJson(text) ?? {}) as {
     jsonrpc?: unknown;
@@ -94,7 +94,7 @@ function copyOf({ status, headers }: Response, text: string): Response {
   return new Response(text === '' ? null : text, { status, headers: kept });
 }
 
-/** Whether it is an error of JSON-RPC, or of HTTP+JSON (A2A 1.0 §11.6). Frameworks answer a wrong path with other JSON. */
+/** Whether it is a JSON-RPC error, or of HTTP+JSON (A2A 1.0 §11.6). Frameworks answer a wrong path with other JSON. */
 function isA2aError(text: string): boolean {
   const { error } = (parseBoundedJson(text) ?? {}) as { error?: unknown };
   if (typeof error !== 'object' || error === null) return false;

@@ -161,7 +161,7 @@ function answerFailure(error: A2AError, host: string, redactor: Redactor): Remot
   return new RemoteFailure(isInternal ? 'failing' : 'final', message);
 }
 
-/** The remedy for an error of JSON-RPC or of A2A. */
+/** The remedy for a JSON-RPC or A2A error. */
 const CODE_REMEDIES: Record<number, string> = {
   [-32005]: 'it does not take this type of content',
   [-32008]: 'add the extension to the setting extensions of this agent',

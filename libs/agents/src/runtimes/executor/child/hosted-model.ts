@@ -18,7 +18,7 @@ import type {
 /** Calls that correct an answer which is not of its schema. */
 const MAX_CORRECTIONS = 2;
 
-/** Makes one call of a model, as a step. */
+/** Makes one model call, as a step. */
 export type CallModel = (
   name: string,
   request: ModelCallRequest,

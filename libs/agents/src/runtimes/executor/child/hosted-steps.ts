@@ -43,7 +43,7 @@ export class HostedSteps {
   private readonly functions: FunctionSteps;
   /** The answer that the code got for each patch. It gets the same answer until the execution ends. */
   private readonly patches = new Map<string, Promise<boolean>>();
-  /** Listeners of the calls of models that are under way, by step. */
+  /** Listeners of the model calls that are under way, by step. */
   private readonly pieceListeners = new Map<number, (piece: ModelPiece) => void>();
 
   /** @param request of the turn: `compensating` is set if an earlier attempt has thrown */
@@ -275,7 +275,7 @@ export class HostedSteps {
     return this.tracked('tool', name, use);
   }
 
-  /** A person is asked before a call of a model or a tool continues. The worker has the question. */
+  /** A person is asked before a model or tool call continues. The worker has the question. */
   private async askPerson({ record: { id, asked } }: HostedStep): Promise<never> {
     await this.link.stored({ op: 'ask', id });
     return this.link.park({ input: { id, question: [] }, asked });

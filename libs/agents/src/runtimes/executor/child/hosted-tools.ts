@@ -1,6 +1,6 @@
 import type { CodeTools, ModelTool, ToolAnswer } from './steps.js';
 
-/** Makes a call of a tool, as a step. */
+/** Makes a tool call, as a step. */
 export type CallTool = (tool: string, input: unknown) => Promise<ToolAnswer>;
 
 /** How the AI SDK marks a schema. */

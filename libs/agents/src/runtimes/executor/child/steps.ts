@@ -244,7 +244,7 @@ export interface CodeToolSettings {
   approvals?: unknown;
 }
 
-/** The result of a call of a tool. */
+/** The result of a tool call. */
 export interface ToolAnswer {
   /** False: the tool has failed, its input is not valid, or a person has refused the call. `content` has the reason. */
   ok: boolean;

@@ -48,7 +48,7 @@ export class JournaledSteps {
   isExact = false;
   /** Position of the last entry in the journal. */
   private position = 0;
-  /** Tokens of the calls of models: of this run, and of the task as far as the journal goes back. */
+  /** Tokens of the model calls: of this run, and of the task as far as the journal goes back. */
   private spent = { run: NO_USAGE, task: NO_USAGE };
   /** The model that was called last. */
   private lastModel: string | undefined;
@@ -88,12 +88,12 @@ export class JournaledSteps {
     return { ...turn, message, details: detailsFromJson(details), task };
   }
 
-  /** Tokens of the calls of models, and the last model. Undefined: none was called. */
+  /** Tokens of the model calls, and the last model. Undefined: none was called. */
   get usage(): (ModelUsage & { model: string }) | undefined {
     return this.lastModel === undefined ? undefined : { ...this.spent.task, model: this.lastModel };
   }
 
-  /** Tokens of the calls of models in this run. */
+  /** Tokens of the model calls in this run. */
   get spentByRun(): ModelUsage {
     return this.spent.run;
   }

@@ -15,7 +15,7 @@ export interface OpenStep extends RecordedStep {
   undoes?: true;
   /** The answer of a model. */
   called?: ModelStep | MadeCall;
-  /** For a call of a tool: it was sent, and what a person has decided since. */
+  /** For a tool call: it was sent, and what a person has decided since. */
   isSent?: boolean;
   decision?: Decision;
   expiresAt?: string;
@@ -26,7 +26,7 @@ export interface OpenStep extends RecordedStep {
   answered?: ApprovalAnswer;
   /** The last question: questions of the server, or a sign-in. */
   asking?: Pick<OutcomeAsked, 'questions' | 'forms' | 'signIn'>;
-  /** For a call of a model: the cap that a person was asked about last, and the number of such questions. */
+  /** For a model call: the cap that a person was asked about last, and the number of such questions. */
   cap?: CapQuestion;
   capsAsked?: number;
   /** The next question to a person, and why the last answer was invalid. */

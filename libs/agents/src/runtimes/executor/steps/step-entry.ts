@@ -71,9 +71,9 @@ export interface Ended extends EntryHead {
 /** A person is asked about the unknown outcome of a step. Releases up to 0.2 skip this entry and the next one. */
 export interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
   event: 'asked';
-  /** ISO 8601. For a call of a tool: from then on it counts as refused. */
+  /** ISO 8601. For a tool call: from then on it counts as refused. */
   expiresAt?: string;
-  /** For a call of a model: the cap that has no room. */
+  /** For a model call: the cap that has no room. */
   cap?: CapQuestion;
   /** The server of a tool asks: ids of its questions, and of those that ask for data. */
   questions?: string[];
@@ -86,13 +86,13 @@ export interface OutcomeAnswered extends EntryHead {
   event: 'answered';
   /** The content of the caller's message. */
   answer: OutcomeAnswer;
-  /** The decision about a call of a model or a tool. Unset: the message has none. */
+  /** The decision about a model or tool call. Unset: the message has none. */
   decision?: Decision;
   /** About the questions of the server of a tool. */
   decisions?: Decision[];
 }
 
-/** A call of a tool that must not be repeated without a person's approval is sent next. */
+/** A tool call that must not be repeated without a person's approval is sent next. */
 export interface ToolSent extends EntryHead {
   event: 'sent';
 }
@@ -140,7 +140,7 @@ export interface Continued extends EntryHead {
 }
 
 /**
- * A call of a model was made: an answer or a failure, as an llm agent has it in its journal, so that both are shown in the same way. The
+ * A model call was made: an answer or a failure, as an llm agent has it in its journal, so that both are shown in the same way. The
  * step has not ended yet. An answer is not asked for again.
  */
 export type ModelCalled = EntryHead & { event: 'called' } & (ModelStep | FailedCall | MadeCall);

@@ -97,7 +97,7 @@ export class StepQuestions {
     return { event: 'ended', id, answer, ...(saysSomething && { details }) } as const;
   }
 
-  /** The answer in this turn's message about a call of a model or a tool. */
+  /** The answer in this turn's message about a model or tool call. */
   private answerOf(step: OpenStep): Omit<OutcomeAnswered, keyof EntryHead | 'event'> {
     const { message } = this.journal.turn;
     const { questions, forms, signIn } = step.asking ?? {};

@@ -16,7 +16,7 @@ export class ToolSteps {
     private readonly tools: Pick<TurnTools, 'use' | 'pollTask'>,
   ) {}
 
-  /** Lists tools, or makes a call. A result that is stored is not asked for again. The process ends the step, as that of a call of a model. */
+  /** Lists tools, or makes a call. A result that is stored is not asked for again. The process ends the step, as that of a model call. */
   async use(
     step: OpenStep,
     request: string,
@@ -53,7 +53,7 @@ export class ToolSteps {
   }
 
   /**
-   * Checks the calls of tools that servers work on, if the code waits for nothing else but times. It neither runs the code nor
+   * Checks the tool calls that servers work on, if the code waits for nothing else but times. It neither runs the code nor
    * starts a server. Throws a `Suspension` if the servers still work.
    */
   async *waitOn(signal: AbortSignal): AsyncGenerator<AgentOutput> {

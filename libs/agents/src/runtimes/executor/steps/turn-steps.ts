@@ -65,7 +65,7 @@ export class TurnSteps {
     return steps;
   }
 
-  /** The turn is over: aborts calls of models that no step waits for. */
+  /** The turn is over: aborts model calls that no step waits for. */
   close(): void {
     this.closing.abort('closed');
     void this.ports?.tools.close();
@@ -74,7 +74,7 @@ export class TurnSteps {
   /**
    * Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends.
    * @param on `piece` is called with the text of a model as it arrives, if the process asks for it, and `say` with the progress of a
-   * call of a tool
+   * tool call
    */
   async take(message: StepMessage, signal: AbortSignal, on: StepListeners = {}): Promise<TakenReply> {
     const { journal } = this;

@@ -33,7 +33,7 @@ const stored = z.object({
   }),
 });
 
-/** The request and the answer of one call of a model. */
+/** The request and the answer of one model call. */
 export type CallRecordDetail = z.output<typeof stored>;
 
 /** Reads a stored record. Undefined for another value, such as an imported one. */

@@ -2,7 +2,7 @@ import type { AnswerPart } from '../answer-calls.js';
 import type { CallRecordDetail } from './call-record-detail.js';
 import { MAX_SECTION_BYTES } from './bounded-json.js';
 
-/** Maximum calls of tools that are recorded of one answer. */
+/** Maximum tool calls that are recorded of one answer. */
 const MAX_CALLS = 128;
 
 /** The answer of a model in one try of a call, also if it broke off. It stays small, however long the answer is. */

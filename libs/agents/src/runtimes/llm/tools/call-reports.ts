@@ -1,6 +1,6 @@
 import type { AgentOutput } from '../../../agent-runtime.js';
 
-/** Progress of calls of tools, in the order of its arrival. */
+/** Progress of tool calls, in the order of its arrival. */
 export class CallReports {
   private readonly said: AgentOutput[] = [];
   private wake: () => void = () => undefined;

@@ -23,7 +23,7 @@ export interface AskedByTool {
 }
 
 /**
- * A call of a tool that has not ended with its answer: its server works on a task, or asks a person first. It is in the journal before
+ * A tool call that has not ended with its answer: its server works on a task, or asks a person first. It is in the journal before
  * the next request, so any worker continues with it.
  */
 export interface RemoteCall {

@@ -36,7 +36,7 @@ interface RemoteToolCallOptions {
 }
 
 /**
- * One call of a tool at a server of revision 2026-07-28, over all attempts. The server may answer with a task or with questions.
+ * One tool call at a server of revision 2026-07-28, over all attempts. The server may answer with a task or with questions.
  * The journal stores the state of the call before the next request, so that another attempt can continue.
  */
 export class RemoteToolCall {

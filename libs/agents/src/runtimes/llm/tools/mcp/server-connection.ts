@@ -21,7 +21,7 @@ export interface ServerConnection {
    * with ToolListExcess if it is too large.
    */
   listTools(list: ToolList, signal: AbortSignal): Promise<void>;
-  /** Reads a resource. Rejects as a call of a tool. @returns the result as the server wrote it */
+  /** Reads a resource. Rejects as a tool call. @returns the result as the server wrote it */
   readResource(uri: string, call: Pick<ServerCall, 'signal' | 'report'>): Promise<unknown>;
   /** The server's instructions for its tools, once they are listed. */
   readonly instructions: string | undefined;
