@@ -574,11 +574,11 @@ describe('every process gets a control message', () => {
     await expectSent('catalog-changed', 'catalog-changed');
     const issuer = { issuer: 'https://notified.example', audience: 'baton', check: false };
     const { id } = (await ask('POST', 'tenants/notified/issuers', issuer)).json as { id: string };
-    await ask('DELETE', `tenants/expectSent/issuers/${id}`);
+    await ask('DELETE', `tenants/notified/issuers/${id}`);
     await expectSent('issuers-changed', 'issuers-changed');
     const token = (await ask('POST', 'tenants/notified/tokens', { name: 'ci' })).json as { id: string };
-    await ask('POST', `tenants/expectSent/tokens/${token.id}/rotate`, {});
-    await ask('DELETE', `tenants/expectSent/tokens/${token.id}`);
+    await ask('POST', `tenants/notified/tokens/${token.id}/rotate`, {});
+    await ask('DELETE', `tenants/notified/tokens/${token.id}`);
     await expectSent('token-revoked', 'token-revoked');
     await ask('POST', 'tenants/notified/suspend', {});
     await expectSent('tenant-suspended');
