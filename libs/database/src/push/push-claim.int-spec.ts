@@ -124,6 +124,16 @@ it('the oldest are first, whatever their host', async () => {
   expect(await claim({ perTenant: 5 })).toEqual(['h7.example', 'h6.example', 'h5.example']);
 });
 
+it('the sweep finds the oldest of all tenants first', async () => {
+  const tenants: string[] = [];
+  for (const inSeconds of [-30, -60, -10])
+    tenants.push(await add({ count: 1, host: 'a.example', inSeconds }));
+  const tenantsOf = async (limit: number) =>
+    (await deliveries.dueTasks(limit)).map(({ tenantId }) => tenantId).sort();
+  expect(await tenantsOf(1)).toEqual([tenants[1]]);
+  expect(await tenantsOf(2)).toEqual(tenants.slice(0, 2).sort());
+});
+
 it('configs that a process of the last release has made are one host to their first claim, which sets it', async () => {
   await add({ count: 50, host: '' });
   expect(await claim()).toHaveLength(8);

@@ -1,7 +1,17 @@
+import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { OPERATOR_ACTOR } from '../audit/audit-records.js';
 import type { NewTask } from '../index.js';
-import { newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import {
+  endTurn,
+  newTask,
+  openStores,
+  saidIn,
+  sql,
+  startTask,
+  type Stores,
+  textMessage,
+} from '../stores.fixture.js';
 import { DeadLetterStore } from './dead-letter.store.js';
 
 let stores: Stores;
@@ -62,6 +72,17 @@ describe('the redelivery of a dead letter', () => {
     }
     expect(await records(run)).toEqual([{ action: 'dead-letter.redeliver' }]);
   });
+});
+
+it('a dead letter has the message of its own turn', async () => {
+  const first = await startTask(stores);
+  const { tenantId, taskId } = first;
+  await endTurn(stores, first, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
+  const runId = randomUUID();
+  const message = textMessage('more');
+  await stores.tasks.continue({ tenantId, taskId, agentId: 'echo', runId, message, extensions: [] });
+  const said = async (run: string) => saidIn([(await letters.readMessage(tenantId, run))!.message]);
+  expect([await said(first.runId), await said(runId)]).toEqual([['hello'], ['more']]);
 });
 
 it('dead letters of one time are listed by their run, from page to page', async () => {

@@ -468,6 +468,26 @@ describe('leases', () => {
     expect(letter?.reason).toBe(`Given up after ${maxAttempts} attempts: ${known}`);
   });
 
+  it('the last error of a task is of any of its turns', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, agentId, runId } = run;
+    const error = { attempt: 1, at: '2026-01-31T12:00:00.000Z', name: 'Error', message: 'no desk' };
+    await stores.runs.noteError(run, error);
+    await endTurn(stores, run, 2, TASK_STATE_INPUT_REQUIRED);
+    const next = {
+      tenantId,
+      taskId,
+      agentId,
+      runId: randomUUID(),
+      message: textMessage('more'),
+      extensions: [],
+    };
+    expect(await stores.tasks.continue(next)).toMatchObject({ ok: true });
+    expect(await stores.runs.lastError(tenantId, taskId)).toEqual({ runId, ...error });
+    const { taskId: other } = await startTask(stores, newTask({ tenantId }));
+    expect(await stores.runs.lastError(tenantId, other)).toBeUndefined();
+  });
+
   it('a run with a backoff waits for longer after each crash, and is not claimed or dispatched before', async () => {
     const retry = { maxAttempts: 9, backoff: { initialMs: 10_000, factor: 3, maxMs: 50_000 } };
     const run = await startTask(stores, { ...newTask(), retry });

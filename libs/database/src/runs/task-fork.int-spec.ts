@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { JournalStore } from '../index.js';
-import { endTurn, newTask, openStores, startTask, type Stores, textMessage } from '../stores.fixture.js';
-import { TaskState } from '@baton/a2a';
+import {
+  endTurn,
+  newTask,
+  openStores,
+  saidIn,
+  startTask,
+  type Stores,
+  textMessage,
+} from '../stores.fixture.js';
+import { type Message, TaskState } from '@baton/a2a';
 import { type JournalCopy, TaskForkStore } from './task-fork.store.js';
 
 let stores: Stores;
@@ -53,6 +61,17 @@ describe('the journal of a fork', () => {
     // A repeated call, as after a crash.
     expect(await forks.copyJournal({ ...copy, origin: 'another' })).toBe(bytes);
     expect(await journal.read(tenantId, taskId)).toEqual(expected);
+  });
+
+  it('continues the last turn of its origin, or the one that is named', async () => {
+    const { tenantId, first, second } = await twoTurns();
+    const said = (turn?: { runId: string; message: Message }) => [
+      turn?.runId,
+      turn && saidIn([turn.message]),
+    ];
+    expect(said(await forks.lastTurn(tenantId, first.taskId))).toEqual([second.runId, ['more']]);
+    expect(said(await forks.turn(tenantId, first.taskId, first.runId))).toEqual([first.runId, ['hello']]);
+    expect(await forks.turn(tenantId, randomUUID(), first.runId)).toBeUndefined();
   });
 
   it('is known by the entry at its beginning, not by a later one', async () => {

@@ -277,6 +277,9 @@ describe('a quota that only a part of a group fits in', () => {
       'TooManyWaitingError',
       { created: false, taskId: first.task.id },
     ]);
+    // Its key has expired: it would be another task.
+    await sql(stores, `UPDATE message_keys SET expires_at = now() WHERE tenant_id = '${tenantId}'`);
+    expect(await create([{ ...keyed(tenantId, 'first'), quota }])).toEqual(['TooManyWaitingError']);
   });
 
   it('holds with a limit of one run for those that found no free slot', async () => {

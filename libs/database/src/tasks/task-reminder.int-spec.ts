@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { newTask, openStores, sql, startTask, status, type Stores, textMessage } from '../stores.fixture.js';
 import { TaskTreeStore } from '../delegation/task-tree.store.js';
 import type { WaitReminders } from './records.js';
@@ -101,6 +102,15 @@ describe('a task that waits for a person', () => {
       { kind: 'reminder', dueAt: null, sentAt: at, webhooks: 1 },
       { kind: 'escalation', dueAt: at, sentAt: null, webhooks: 0 },
     ]);
+    // The last receiver has it as well, or there is no other: that is no other time.
+    const half = await asking({ remindMs: HOUR_MS });
+    await age(half, 1);
+    const [due] = await reminders.claim(10);
+    await reminders.note(due!, ['a'], false);
+    const [shownHalf] = await shown(half);
+    await delay(5);
+    await reminders.note({ ...due!, notified: ['a'] }, ['a'], true);
+    expect(await shown(half)).toEqual([{ ...shownHalf, dueAt: null }]);
     const untaken = await asking({ remindMs: HOUR_MS });
     await sql(
       stores,

@@ -5,12 +5,12 @@ import { TaskConsoles } from './task-consoles.js';
 const RUN = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 1 };
 
 /** A console that stores on request, and the stored batches of texts. */
-function consoles(append?: (texts: string[]) => boolean) {
+function consoles(append?: (texts: string[]) => boolean | Promise<boolean>) {
   const batches: string[][] = [];
   const store: Pick<ConsoleLineStore, 'append'> = {
     append: async (_run, lines: readonly ConsoleLine[]) => {
       const texts = lines.map(({ text }) => text);
-      const isFull = append?.(texts) ?? false;
+      const isFull = (await append?.(texts)) ?? false;
       batches.push(texts);
       return isFull;
     },
@@ -46,6 +46,31 @@ describe('the lines that agents write', () => {
     isAway = false;
     await store();
     expect(batches).toEqual([['1', '2']]);
+  });
+
+  it('wait while those before them are stored', async () => {
+    jest.useFakeTimers();
+    try {
+      let stored = (): void => undefined;
+      const first = new Promise<void>((resolve) => (stored = resolve));
+      const begun: string[] = [];
+      const { all } = consoles(async ([text]) => {
+        begun.push(text!);
+        if (text === '1') await first;
+        return false;
+      });
+      const write = all.forRun(RUN);
+      write('info', '1');
+      await jest.advanceTimersByTimeAsync(1_000);
+      write('info', '2');
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(begun).toEqual(['1']);
+      stored();
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(begun).toEqual(['1', '2']);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('are dropped when the task takes no more, and when they cannot be stored', async () => {
