@@ -19,7 +19,7 @@ describe('the history of a run', () => {
   it('has no entry while the run has one attempt', async () => {
     const run = await startTask(stores);
     await endTurn(stores, run, 2);
-    expect(await historyOf(run)).toEqual([]);
+    expect(await stores.runs.histories(run.tenantId, run.taskId)).toEqual(new Map());
     expect(await sql(stores, `SELECT history FROM runs WHERE id = '${run.runId}'`)).toEqual([
       { history: null },
     ]);

@@ -49,6 +49,31 @@ it('a worker learns how many slots the others have, and those that are older', a
   expect(await seen('third', 2)).toEqual({ isEldest: false, otherSlots: 4, elderSlots: 4 });
 });
 
+it('a tenant learns which agents live workers could not load, each once, and of no others that are not for it', async () => {
+  const [tenantId, slug] = [randomUUID(), `t-${randomUUID()}`];
+  await sql(stores, `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${slug}')`);
+  const failure = (file: string, line: number | null, tenants: string[] | null) => ({
+    slug: 'desk',
+    file,
+    line,
+    reason: 'unexpected token',
+    tenants,
+  });
+  const [first, second, named, known] = [
+    failure('a.ts', 3, null),
+    failure('a.ts', 12, null),
+    failure('b.ts', null, [slug]),
+    failure('c.ts', null, [tenantId, 'other']),
+  ];
+  const worker = { host: 'h', pid: 1, concurrency: 1 };
+  const hidden = [failure('d.ts', null, ['other']), failure('e.ts', null, [])];
+  await stores.workers.reportFailures({ ...worker, id: 'f1' }, [known, second, ...hidden]);
+  await stores.workers.reportFailures({ ...worker, id: 'f2' }, [named, second, first]);
+  await stores.workers.reportFailures({ ...worker, id: 'silent' }, [failure('f.ts', null, null)]);
+  await sql(stores, `UPDATE workers SET seen_at = now() - interval '2 minutes' WHERE id = 'silent'`);
+  expect(await stores.workers.loadFailures(tenantId, 60_000)).toEqual([first, second, named, known]);
+});
+
 it('workers are listed by their start, each with the runs that it executes', async () => {
   for (const id of ['worker', 'idle'])
     await stores.workers.seen({ id, host: 'h', pid: 1, concurrency: 4 }, LIVE_MS);

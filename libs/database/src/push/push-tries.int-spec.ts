@@ -79,4 +79,27 @@ describe('the tries of a push receiver', () => {
     expect(await fail()).toBe('dead');
     expect((await deliveries.count()).dead).toBe(1);
   });
+
+  it('that wait for their receiver end by the time of their own failures, without a try', async () => {
+    const { tenantId } = newTask();
+    const add = async (failingHours: number) => {
+      const task = await startTask(stores, { ...newTask({ tenantId }), owner: OWNER.key });
+      const url = 'https://example.com/hook';
+      const config = { id: 'c', url, protocol: '1.0' as const, authScheme: null, sealed: null };
+      await new PushConfigStore(stores.database).put(task, { config, max: null }, OWNER);
+      await stores.tasks.cancel(tenantId, null, task.taskId);
+      const claimed = await claim();
+      const since = `failing_since = now() - ${failingHours} * interval '1 hour'`;
+      await sql(stores, `UPDATE push_configs SET ${since} WHERE task_id = '${task.taskId}'`);
+      return claimed;
+    };
+    const postponed = { error: 'no answer yet', waitMs: 0, giveUpHours: 3 };
+    const claimed = [await add(5), await add(1), await add(5)];
+    const [long, short, other] = claimed as [ClaimedPush, ClaimedPush, ClaimedPush];
+    expect(await deliveries.postpone(short, postponed)).toBe('active');
+    expect(await deliveries.postpone(other, postponed)).toBe('dead');
+    expect(await deliveries.postpone({ ...long, lease: long.lease - 1 }, postponed)).toBeUndefined();
+    for (const { taskId } of claimed)
+      expect(await deliveries.ofTask(tenantId, taskId)).toMatchObject([{ tries: [] }]);
+  });
 });

@@ -77,6 +77,8 @@ describe('the members of a request beside its message', () => {
     const bare = { ...next, runId: randomUUID() };
     expect(await stores.tasks.continue(bare)).toMatchObject({ ok: true });
     expect((await stores.runs.claim(tenantId, bare.runId, 'w', 1_000))?.details).toEqual(NONE);
+    expect(await stores.tasks.firstDetails(tenantId, taskId)).toEqual(details);
+    expect(await stores.tasks.firstDetails(tenantId, randomUUID())).toBeUndefined();
   });
 
   it('comes with a large one by the second read of the claim', async () => {
