@@ -62,6 +62,7 @@ const LONGER_AT_NIGHT = [
   'e2e/fairness',
   'e2e/faults',
   'e2e/function-tools',
+  'e2e/hostile-executors',
   'e2e/hostile-peers',
   'e2e/idempotency',
   'e2e/limits',

@@ -14,7 +14,8 @@ describe.each(DRIVERS)('with %s, whatever is sent', (driver) => {
   it('is answered, in good form and without a word too many, by processes that live on', async () => {
     // What comes over the wire has nothing to do with the driver. What tenants set up is run by workers.
     const wire = sharesOf(CASES, driver === DRIVERS[0] ? WIRE : []);
-    const content = { settings: 40, model: 24, tool: 24, remote: 24 };
+    // By day test/quirks has odd models, tools and remote agents.
+    const content = NIGHTLY ? { settings: 40, model: 24, tool: 24, remote: 24 } : { settings: 40 };
     const report = await runFuzz(driver, { ...wire, ...content }, SEED);
     process.stdout.write(`${renderReport(report)}\n`);
     if (!isClean(report)) throw new Error(renderReport(report));
