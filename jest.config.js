@@ -51,7 +51,6 @@ const WITHOUT_PROCESSES_MS = 5 * 60_000;
 /** Files of `e2e` with a longer form, such as both messaging drivers: at night `NIGHTLY` of test/support/nightly.ts is true. */
 const LONGER_AT_NIGHT = [
   'console/*',
-  'e2e/agent-labels',
   'e2e/agent-sandbox',
   'e2e/agents',
   'e2e/approvals',
@@ -66,7 +65,6 @@ const LONGER_AT_NIGHT = [
   'e2e/hostile-peers',
   'e2e/idempotency',
   'e2e/limits',
-  'e2e/llm',
   'e2e/local',
   'e2e/master-key',
   'e2e/models-in-code',
@@ -74,8 +72,6 @@ const LONGER_AT_NIGHT = [
   'e2e/outage-streams',
   'e2e/pinned',
   'e2e/recovery',
-  'e2e/reminders',
-  'e2e/remote-a2a',
   'e2e/remote-calls',
   'e2e/request-details',
   'e2e/retention',
@@ -83,6 +79,7 @@ const LONGER_AT_NIGHT = [
   'e2e/spending-caps',
   'e2e/steps',
   'e2e/streams',
+  'e2e/subjects',
   'e2e/tools',
   'e2e/undo-after-cancel',
   'e2e/waits',

@@ -1,9 +1,7 @@
-import { stopSharedStack } from '../support/contract.js';
+// Contracts whose settings go together: they share a Baton (test/support/shared-stack.ts).
 import './arbiter.js';
 import './capsule.js';
 import './cross-profile.js';
 import './langsmith.js';
 import './orloj.js';
-
-// Contracts that need no settings of their own: their stack costs more than their calls.
-afterAll(stopSharedStack);
+import './society.js';

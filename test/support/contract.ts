@@ -3,20 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expectGolden } from './golden.js';
 import { DRIVERS } from './redis.js';
-import { Stack } from './stack.js';
+import { shareStack } from './shared-stack.js';
+import type { Stack } from './stack.js';
 import { type Answer, exchange, type Headers, type Watch } from './wire.js';
 
 const AGENTS = join(__dirname, '../agents');
-
-/** A running Baton for contracts. */
-const startStack = (env: Record<string, string> = {}): Promise<Stack> =>
-  Stack.start({
-    driver: DRIVERS[0]!,
-    env: { BATON_AGENTS_DIR: AGENTS, WITNESS_FILE: '/dev/null', ...env },
-  });
-
-/** That of the contracts of a file that need no settings of their own. */
-let shared: Promise<Stack> | undefined;
 
 /** What the tests of one contract share: a running stack, two tenants and a client that writes raw requests. */
 export class Contract {
@@ -91,12 +82,7 @@ export class Contract {
   }
 }
 
-/** Call it in a file with contracts that share a stack. */
-export async function stopSharedStack(): Promise<void> {
-  await (await shared)?.stop();
-}
-
-/** A contract. With `env` it has a stack of its own, else that of all such contracts of the file (`stopSharedStack`). */
+/** A contract. Those of one file share a stack, which has the settings `env` of each. */
 export function describeContract(
   profile: string,
   {
@@ -108,11 +94,11 @@ export function describeContract(
 ): void {
   describe(profile, () => {
     const api = new Contract(profile, headers);
+    const start = shareStack(DRIVERS[0]!, { BATON_AGENTS_DIR: AGENTS, WITNESS_FILE: '/dev/null', ...env });
     beforeAll(async () => {
-      await api.use(await (env ? startStack(env) : (shared ??= startStack())));
+      await api.use(await start());
       await prepare?.(api);
     });
-    if (env) afterAll(() => api.stack.stop());
     tests(api);
   });
 }

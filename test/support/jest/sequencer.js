@@ -26,6 +26,7 @@ const LONG = [
   'test/fuzz/fuzz.e2e-spec.ts',
   'test/e2e/tools.e2e-spec.ts',
   'test/e2e/sign-in.e2e-spec.ts',
+  'test/e2e/subjects.e2e-spec.ts',
   'test/console/tasks.e2e-spec.ts',
   'test/e2e/remote-calls.e2e-spec.ts',
   'test/e2e/effects.e2e-spec.ts',

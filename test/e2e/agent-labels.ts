@@ -5,10 +5,12 @@ import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
+const startStack = shareStack('postgres', { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' });
 let folder: string;
 let stack: Stack;
 let tenant: TestTenant;
@@ -33,15 +35,13 @@ describe('the label next of an agent', () => {
       const prompt = body.messages[0].content as string;
       return broken !== undefined && prompt.includes(broken) ? { status: 400 } : { text: prompt };
     });
-    stack = await Stack.start({
-      driver: 'postgres',
-      env: { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
-    });
+    stack = await startStack();
     tenant = await stack.createTenant('admin');
   });
   afterEach(() => (broken = undefined));
   afterAll(async () => {
-    await Promise.all([stack.stop(), provider.stop()]);
+    await provider.stop();
+    await stack.killWorkers(stack.workers.slice(1));
     rmSync(folder, { recursive: true });
   });
 

@@ -1,34 +1,31 @@
-import { randomBytes } from 'node:crypto';
 import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 /** Seconds, in hours. */
 const seconds = (count: number): number => count / 3_600;
 
 describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (driver) => {
+  const startStack = shareStack(driver, {
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: MASTER_KEY,
+    ...CRASH_SETTINGS,
+  });
   let stack: Stack;
   let tenant: TestTenant;
   let hook: Receiver;
 
   beforeAll(async () => {
-    stack = await Stack.start({
-      driver,
-      env: {
-        OUTBOUND_ALLOW: '127.0.0.1',
-        BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-        ...CRASH_SETTINGS,
-      },
-    });
+    stack = await startStack();
   });
   beforeEach(async () => {
     tenant = await stack.createTenant('admin');
     hook = await Receiver.start();
   });
   afterEach(() => hook.close());
-  afterAll(() => stack.stop());
 
   const post = (path: string, body: object): Promise<unknown> =>
     stack.rest(tenant.token).write('POST', `/v1/${path}`, body);

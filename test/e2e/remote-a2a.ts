@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 const counted = (n: number): string => Array.from({ length: n }, (_, i) => `${i + 1} `).join('');
 
@@ -22,6 +22,11 @@ function answerIn(frames: Frame[]): string {
 const stateIn = (frame: Frame | undefined): unknown => frame?.data.result?.statusUpdate?.status.state;
 
 describe('agents that live elsewhere', () => {
+  const startStack = shareStack('postgres', {
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: MASTER_KEY,
+    ...CRASH_SETTINGS,
+  });
   const remotes: Record<string, RemoteAgent> = {};
   let stack: Stack;
   let tenant: TestTenant;
@@ -30,15 +35,7 @@ describe('agents that live elsewhere', () => {
     for (const version of ['1.0', '0.3'] as const) {
       remotes[version] = await RemoteAgent.start({ version, token: 'sesame' });
     }
-    stack = await Stack.start({
-      driver: 'postgres',
-      workers: 1,
-      env: {
-        OUTBOUND_ALLOW: '127.0.0.1',
-        BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-        ...CRASH_SETTINGS,
-      },
-    });
+    stack = await startStack();
     tenant = await stack.createTenant('agents:call', 'tasks:read', 'agents:write', 'secrets:write');
     await Promise.all([
       setSecret('sesame', 'sesame', [remote('1.0').url, remote('0.3').url]),
@@ -52,7 +49,6 @@ describe('agents that live elsewhere', () => {
     ]);
   });
   afterAll(async () => {
-    await stack.stop();
     await Promise.all(Object.values(remotes).map((agent) => agent.kill()));
   });
 

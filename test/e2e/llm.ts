@@ -5,15 +5,25 @@ import {
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 const KEY = 'sk-test-4711';
 
+const startStack = shareStack('postgres', {
+  BATON_MASTER_KEY: MASTER_KEY,
+  OUTBOUND_ALLOW: '127.0.0.1',
+  MODEL_PRICES: JSON.stringify({
+    'openai/*': { input: 1, output: 1 },
+    'anthropic/*': { input: 2, output: 4 },
+  }),
+  ...CRASH_SETTINGS,
+});
 let stack: Stack;
 let tenant: TestTenant;
 let provider: ModelProvider;
@@ -25,34 +35,6 @@ const AGENTS = {
   anthropic: { model: 'anthropic/claude-sonnet-4-5' },
   counter: { model: 'openai/gpt-5-mini', output: { schema } },
 };
-
-beforeAll(async () => {
-  provider = await ModelProvider.start({ key: KEY });
-  stack = await Stack.start({
-    driver: 'postgres',
-    env: {
-      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-      OUTBOUND_ALLOW: '127.0.0.1',
-      MODEL_PRICES: JSON.stringify({
-        'openai/*': { input: 1, output: 1 },
-        'anthropic/*': { input: 2, output: 4 },
-      }),
-      ...CRASH_SETTINGS,
-    },
-  });
-  tenant = await stack.createTenant();
-  for (const name of ['openai', 'anthropic'])
-    await put(`secrets/${name}`, { value: KEY, origins: [provider.origin] });
-  for (const [slug, settings] of Object.entries(AGENTS)) {
-    const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
-    await put(`agents/${slug}`, { name: slug, description: 'A helper.', runtime: 'llm', config });
-  }
-});
-afterEach(() => provider.reset());
-afterAll(async () => {
-  await stack.stop();
-  await provider.stop();
-});
 
 /** As the tenant does it. */
 async function put(path: string, body: object): Promise<void> {
@@ -129,6 +111,22 @@ class Caller {
 }
 
 describe('an llm agent', () => {
+  beforeAll(async () => {
+    provider = await ModelProvider.start({ key: KEY });
+    stack = await startStack();
+    tenant = await stack.createTenant();
+    for (const name of ['openai', 'anthropic'])
+      await put(`secrets/${name}`, { value: KEY, origins: [provider.origin] });
+    for (const [slug, settings] of Object.entries(AGENTS)) {
+      const config = { baseUrl: provider.url, prompt: 'Be brief.', ...settings };
+      await put(`agents/${slug}`, { name: slug, description: 'A helper.', runtime: 'llm', config });
+    }
+  });
+  afterEach(() => provider.reset());
+  afterAll(async () => {
+    await provider.stop();
+  });
+
   it('streams over either provider, one line apart, and remembers the context', async () => {
     for (const slug of ['openai', 'anthropic'] as const) {
       provider.reset();

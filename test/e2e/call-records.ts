@@ -2,48 +2,16 @@ import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-serv
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 const KEY = 'sk-key-of-the-tenant-4711';
-const ENV = {
-  OUTBOUND_ALLOW: '127.0.0.1',
-  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-};
+const startStack = shareStack('postgres', { OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: MASTER_KEY });
 
 let stack: Stack;
 let tenant: TestTenant;
 let provider: ModelProvider;
 let server: TestMcpServer;
-beforeAll(async () => {
-  [provider, server] = await Promise.all([
-    ModelProvider.start(),
-    startMcpServer({ tools: [textTool('look', 'a tool says so')] }),
-  ]);
-  stack = await Stack.start({ driver: 'postgres', apis: 1, workers: 1, env: ENV });
-  tenant = await stack.createTenant();
-  const origins = [new URL(provider.url).origin];
-  expect((await rest(tenant.token, 'PUT', '/v1/secrets/mine', { value: KEY, origins })).status).toBeLessThan(
-    300,
-  );
-  const mcp = [{ ...PATIENT, name: 'desk', url: server.url, allow: ['look'] }];
-  const settings = {
-    model: 'openai-compatible/m',
-    baseUrl: provider.url,
-    key: 'mine',
-    prompt: 'Be kind.',
-    retries: 0,
-  };
-  for (const record of ['none', 'failed', 'all']) {
-    const config = { ...settings, record, tools: { mcp } };
-    const agent = { slug: record, name: record, description: 'Looks', runtime: 'llm', config };
-    expect((await rest(tenant.token, 'POST', '/v1/agents', agent)).status).toBe(201);
-  }
-});
-beforeEach(() => provider.reset());
-afterAll(async () => {
-  await stack.stop();
-  await Promise.all([provider.stop(), server.stop()]);
-});
 
 const token = (...scopes: string[]) => stack.createToken(tenant.slug, ...scopes);
 
@@ -70,6 +38,36 @@ const CALLS_TOOL = {
 };
 
 describe('the records of model calls', () => {
+  beforeAll(async () => {
+    [provider, server] = await Promise.all([
+      ModelProvider.start(),
+      startMcpServer({ tools: [textTool('look', 'a tool says so')] }),
+    ]);
+    stack = await startStack();
+    tenant = await stack.createTenant();
+    const origins = [new URL(provider.url).origin];
+    expect(
+      (await rest(tenant.token, 'PUT', '/v1/secrets/mine', { value: KEY, origins })).status,
+    ).toBeLessThan(300);
+    const mcp = [{ ...PATIENT, name: 'desk', url: server.url, allow: ['look'] }];
+    const settings = {
+      model: 'openai-compatible/m',
+      baseUrl: provider.url,
+      key: 'mine',
+      prompt: 'Be kind.',
+      retries: 0,
+    };
+    for (const record of ['none', 'failed', 'all']) {
+      const config = { ...settings, record, tools: { mcp } };
+      const agent = { slug: record, name: record, description: 'Looks', runtime: 'llm', config };
+      expect((await rest(tenant.token, 'POST', '/v1/agents', agent)).status).toBe(201);
+    }
+  });
+  beforeEach(() => provider.reset());
+  afterAll(async () => {
+    await Promise.all([provider.stop(), server.stop()]);
+  });
+
   it('have what was sent and said, and nothing of the key', async () => {
     provider.reply(CALLS_TOOL, { text: `I saw ${KEY}.` });
     const { id, entries } = await ask('all', `My key is ${KEY}`);

@@ -155,6 +155,7 @@ describeContract(
       await gaugeBecomes(api.stack.apis[0]!.managementUrl, 'baton_task_watches', 1);
       rmSync(HOLD_FILE);
       const again = await waiting;
+      await impatient.kill();
       expect(again.json.result).toMatchObject({ status: { state: 'completed' } });
       expect(again.json.result.artifacts).toMatchObject([{ parts: [{ text: '1 2 ' }] }]);
     });
