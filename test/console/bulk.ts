@@ -3,10 +3,11 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('the page of operations on many tasks', () => {
+  const startConsole = ConsoleStack.share();
   let baton: ConsoleStack;
   let tenant: TestTenant;
   beforeAll(async () => {
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
     const caller = new RawCaller(baton.stack.url(0), tenant.token);
     const texts = ['one', 'two', 'three'];
@@ -16,7 +17,6 @@ describeConsole('the page of operations on many tasks', () => {
     await Promise.all([...failing, caller.call('SendMessage', sendParams('good'))]);
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   it('shows the tasks that match, begins after a question, and shows what came of it', async () => {
     const page = await baton.open({ token: tenant.token, path: '/tasks?state=failed' });

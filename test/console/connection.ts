@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { nightlyIt } from '../support/nightly.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 /** The code of the page of secrets. */
@@ -11,14 +12,14 @@ const MISSING =
   /Failed to (load resource|fetch dynamically)|could not be loaded|ERR_INTERNET_DISCONNECTED|preload/;
 
 describeConsole('a console whose connection fails', () => {
+  const startConsole = ConsoleStack.share({ BATON_MASTER_KEY: MASTER_KEY });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   beforeAll(async () => {
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   const open = async (): Promise<Page> => {
     const page = await baton.open({ token: tenant.token, path: '/tasks' });

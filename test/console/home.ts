@@ -9,21 +9,22 @@ import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('the first page of the console', () => {
+  const startConsole = ConsoleStack.share({ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: MASTER_KEY });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let receiver: Server;
   beforeAll(async () => {
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
     receiver = createServer((_, response) => response.writeHead(500).end());
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
-    await baton.stop();
     receiver.close();
   });
 

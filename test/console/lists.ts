@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 interface Scrolled {
@@ -11,17 +12,17 @@ interface Scrolled {
 }
 
 describeConsole('lists in the console', () => {
+  const startConsole = ConsoleStack.share({ BATON_MASTER_KEY: MASTER_KEY });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let caller: RawCaller;
   beforeAll(async () => {
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
     caller = new RawCaller(baton.stack.url(0), tenant.token);
     await fill(baton.stack.database.url, tenant.slug, 1_000);
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   const send = async (text: string): Promise<string> => {
     const { result } = await caller.call('SendMessage', sendParams(text));

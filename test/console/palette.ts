@@ -2,21 +2,22 @@ import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('the palette of the console', () => {
+  const startConsole = ConsoleStack.share({ BATON_MASTER_KEY: MASTER_KEY });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let other: TestTenant;
   beforeAll(async () => {
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     [tenant, other] = await Promise.all([
       baton.stack.createTenant('admin'),
       baton.stack.createTenant('admin'),
     ]);
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   const send = async (of: TestTenant, text: string): Promise<string> => {
     const { result } = await new RawCaller(baton.stack.url(0), of.token).call(

@@ -31,16 +31,16 @@ const COUNTED = `new Promise((resolve) => {
 })`;
 
 describeConsole('the page of a task', () => {
+  const startConsole = ConsoleStack.share();
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let caller: RawCaller;
   beforeAll(async () => {
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant();
     caller = new RawCaller(baton.stack.url(0), tenant.token);
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   const send = async (parts: object[], metadata: object = {}): Promise<string> => {
     const { message } = sendParams('');

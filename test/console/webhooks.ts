@@ -2,9 +2,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('deliveries of webhooks in the console', () => {
+  const startConsole = ConsoleStack.share({ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: MASTER_KEY });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let caller: RawCaller;
@@ -22,13 +24,12 @@ describeConsole('deliveries of webhooks in the console', () => {
       );
     });
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-    baton = await ConsoleStack.share();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
     caller = new RawCaller(baton.stack.url(0), tenant.token);
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
-    await baton.stop();
     receiver.closeAllConnections();
     receiver.close();
   });

@@ -6,10 +6,10 @@ import {
   chromium,
   type Page,
 } from 'playwright-core';
-import { randomBytes } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { NIGHTLY } from './nightly.js';
+import { shareStack } from './shared-stack.js';
 import { Stack, type StackOptions } from './stack.js';
 
 /** The rules of WCAG that the pages follow. */
@@ -57,32 +57,17 @@ export interface Visit {
   context?: BrowserContextOptions;
 }
 
-/** A Baton with a browser. */
-interface Running {
-  stack: Stack;
-  browser: Browser;
-}
+/** One for each file of tests. */
+let browser: Promise<Browser> | undefined;
 
-async function run(options: Partial<StackOptions>): Promise<Running> {
-  const [stack, browser] = await Promise.all([
-    Stack.start({ driver: 'postgres', ...options }),
-    chromium.launch({ executablePath: CHROMIUM, args: ['--disable-dev-shm-usage'], timeout: 4 * 60_000 }),
-  ]);
-  return { stack, browser };
-}
+const launch = (): Promise<Browser> =>
+  (browser ??= chromium.launch({
+    executablePath: CHROMIUM,
+    args: ['--disable-dev-shm-usage'],
+    timeout: 4 * 60_000,
+  }));
 
-const end = async ({ stack, browser }: Running): Promise<void> => {
-  await Promise.all([browser.close(), stack.stop()]);
-};
-
-/** That of the pages that need no settings of their own. */
-let shared: Promise<Running> | undefined;
-
-/** Call it in a file with pages that share a Baton. */
-export async function stopSharedConsole(): Promise<void> {
-  const running = await shared;
-  if (running) await end(running);
-}
+afterAll(async () => (await browser)?.close());
 
 /**
  * A Baton with one browser: one for each file of tests. It notes what a page does that it must not do: an error in the console
@@ -97,25 +82,22 @@ export class ConsoleStack {
   private readonly contexts: BrowserContext[] = [];
 
   private constructor(
-    private readonly running: Running,
-    private readonly isShared: boolean,
+    readonly stack: Stack,
+    private readonly browser: Browser,
   ) {}
 
   static async start(options: Partial<StackOptions> = {}): Promise<ConsoleStack> {
-    return new ConsoleStack(await run(options), false);
+    const [stack, browser] = await Promise.all([Stack.start({ driver: 'postgres', ...options }), launch()]);
+    return new ConsoleStack(stack, browser);
   }
 
-  /** The one that all pages of a file of tests share. A page creates tenants of its own, and leaves the processes alone. */
-  static async share(): Promise<ConsoleStack> {
-    const env = {
-      OUTBOUND_ALLOW: '127.0.0.1',
-      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+  /** One whose Baton the subjects of a file share (`shareStack`). It stops after the last test. */
+  static share(env: Record<string, string> = {}): () => Promise<ConsoleStack> {
+    const startStack = shareStack('postgres', env);
+    return async () => {
+      const [stack, browser] = await Promise.all([startStack(), launch()]);
+      return new ConsoleStack(stack, browser);
     };
-    return new ConsoleStack(await (shared ??= run({ env })), true);
-  }
-
-  get stack(): Stack {
-    return this.running.stack;
   }
 
   get url(): string {
@@ -125,7 +107,7 @@ export class ConsoleStack {
   /** A page of a browser of its own, until the end of the test: nothing is shared with the pages of other visits. */
   async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
     const url = context.baseURL ?? this.url;
-    const ownContext = await this.running.browser.newContext({ baseURL: url, ...context });
+    const ownContext = await this.browser.newContext({ baseURL: url, ...context });
     this.contexts.push(ownContext);
     const page = await ownContext.newPage();
     // A slow machine takes its time. An element that never comes is reported before Jest ends the test. TEST_PAGE_MS: less, while you write one.
@@ -206,7 +188,7 @@ export class ConsoleStack {
   }
 
   async stop(): Promise<void> {
-    if (!this.isShared) await end(this.running);
+    await this.stack.stop();
   }
 
   private watch(page: Page): void {

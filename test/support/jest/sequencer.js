@@ -32,8 +32,8 @@ const LONG = [
   'test/e2e/effects.e2e-spec.ts',
   'test/e2e/approvals.e2e-spec.ts',
   'test/console/pages.e2e-spec.ts',
-  'test/console/inbox.e2e-spec.ts',
-  'test/console/trace.e2e-spec.ts',
+  'test/console/conversations.e2e-spec.ts',
+  'test/console/agent-pages.e2e-spec.ts',
   'test/e2e/spending-caps.e2e-spec.ts',
   'test/e2e/pinned.e2e-spec.ts',
   'test/e2e/packages.nightly-spec.ts',
@@ -42,9 +42,7 @@ const LONG = [
   'test/e2e/executors.e2e-spec.ts',
   'test/e2e/faults.e2e-spec.ts',
   'test/e2e/fairness.e2e-spec.ts',
-  'test/console/tenant-pages.e2e-spec.ts',
   'test/e2e/waits.e2e-spec.ts',
-  'test/console/playground.e2e-spec.ts',
   'test/e2e/delegation.e2e-spec.ts',
   'test/e2e/master-key.e2e-spec.ts',
   'test/e2e/restore-roles.nightly-spec.ts',
@@ -53,7 +51,6 @@ const LONG = [
   'test/e2e/agents.e2e-spec.ts',
   'test/e2e/limits.e2e-spec.ts',
   'test/console/operators.e2e-spec.ts',
-  'test/console/agents.e2e-spec.ts',
   'test/e2e/dead-letters.e2e-spec.ts',
 ].map((file) => join(ROOT, file));
 

@@ -1,27 +1,24 @@
 import type { Page } from 'playwright-core';
-import { randomBytes } from 'node:crypto';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { nightlyIt } from '../support/nightly.js';
 import { TestBrowser, TestOAuthServer } from '../support/oauth-server.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('the pages of a tenant', () => {
+  const startConsole = ConsoleStack.share({
+    MODEL_PRICES: '{"openai/*":{"input":1,"output":2}}',
+    LIMIT_TOKENS_PER_DAY: '1000',
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: MASTER_KEY,
+  });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   beforeAll(async () => {
-    const prices = '{"openai/*":{"input":1,"output":2}}';
-    baton = await ConsoleStack.start({
-      env: {
-        MODEL_PRICES: prices,
-        LIMIT_TOKENS_PER_DAY: '1000',
-        OUTBOUND_ALLOW: '127.0.0.1',
-        BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-      },
-    });
+    baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   /** A page with its heading there. */
   async function open(path: string, title: string, token = tenant.token): Promise<Page> {

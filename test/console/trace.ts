@@ -8,6 +8,7 @@ import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { MASTER_KEY } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 /** Calls of models and of tools of a task, each. */
@@ -22,6 +23,11 @@ interface Scroller {
 
 describeConsole('the trace of a task', () => {
   const held = heldTool('hold', 'let go');
+  const startConsole = ConsoleStack.share({
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: MASTER_KEY,
+    PUSH_NOTIFICATIONS: 'all',
+  });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let provider: ModelProvider;
@@ -31,20 +37,13 @@ describeConsole('the trace of a task', () => {
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('pay', 'paid in full'), held] }),
     ]);
-    baton = await ConsoleStack.start({
-      env: {
-        OUTBOUND_ALLOW: '127.0.0.1',
-        BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-        PUSH_NOTIFICATIONS: 'all',
-      },
-    });
+    baton = await startConsole();
     tenant = await baton.stack.createTenant();
     const mcp = [{ name: 'desk', url: server.url, allow: ['pay'], approval: ['pay'] }];
     await createAgent('payer', { prompt: 'Pay.', tools: { mcp } });
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
-    await baton.stop();
     await Promise.all([provider.stop(), server.stop()]);
   });
 

@@ -7,6 +7,7 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('a prompt that is being written in the console', () => {
+  const startConsole = ConsoleStack.share({ ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let provider: ModelProvider;
@@ -18,12 +19,12 @@ describeConsole('a prompt that is being written in the console', () => {
       const { messages } = body as { messages: { content: string }[] };
       return { text: messages[0]?.content ?? '', usage: { input: 12, output: 3 } };
     });
-    baton = await ConsoleStack.start({ env: { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' } });
+    baton = await startConsole();
     tenant = await baton.stack.createTenant();
     await ask('PUT', '/v1/agents/clerk', clerk('Be very polite today.'));
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => Promise.all([baton.stop(), provider.stop()]));
+  afterAll(() => provider.stop());
 
   const clerk = (prompt: string): object => ({
     name: 'Clerk',

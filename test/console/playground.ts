@@ -38,18 +38,16 @@ const BREAK_AT_THE_FOURTH = `(() => {
 })()`;
 
 describeConsole('the playground', () => {
-  let baton: ConsoleStack;
   let tenant: TestTenant;
   const hold = new Hold();
+  const startConsole = ConsoleStack.share(hold.env);
+  let baton: ConsoleStack;
   beforeAll(async () => {
-    baton = await ConsoleStack.start({ env: hold.env });
+    baton = await startConsole();
     tenant = await baton.stack.createTenant();
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(async () => {
-    await baton.stop();
-    hold.remove();
-  });
+  afterAll(() => hold.remove());
 
   const openPlain = async (agent = 'echo'): Promise<Page> => {
     const page = await baton.open({ token: tenant.token, path: `/playground?agent=${agent}` });

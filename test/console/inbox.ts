@@ -22,6 +22,10 @@ const FORM = {
 };
 
 describeConsole('the inbox of the console', () => {
+  const startConsole = ConsoleStack.share({
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_AGENTS_DIR: join(__dirname, '../agents'),
+  });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let provider: ModelProvider;
@@ -29,9 +33,7 @@ describeConsole('the inbox of the console', () => {
   let clerk: ModernMcpServer;
   beforeAll(async () => {
     [baton, provider, tools, clerk] = await Promise.all([
-      ConsoleStack.start({
-        env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_AGENTS_DIR: join(__dirname, '../agents') },
-      }),
+      startConsole(),
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('pay', 'paid')] }),
       startModernServer({
@@ -53,7 +55,6 @@ describeConsole('the inbox of the console', () => {
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
-    await baton.stop();
     await Promise.all([provider.stop(), tools.stop(), clerk.stop()]);
   });
 

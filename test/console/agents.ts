@@ -9,6 +9,7 @@ import type { TestTenant } from '../support/stack.js';
 
 describeConsole('agents in the console', () => {
   const agents = mkdtempSync(join(tmpdir(), 'baton-console-agents-'));
+  const startConsole = ConsoleStack.share({ BATON_AGENTS_DIR: agents });
   let baton: ConsoleStack;
   let tenant: TestTenant;
 
@@ -16,16 +17,13 @@ describeConsole('agents in the console', () => {
     mkdirSync(join(agents, 'broken'));
     writeFileSync(join(agents, 'broken/agent.yaml'), 'name: B\ndescription: Breaks.\nruntime: executor\n');
     writeFileSync(join(agents, 'broken/index.mjs'), '\n\nthrow new Error("no key");\n');
-    baton = await ConsoleStack.start({ env: { BATON_AGENTS_DIR: agents } });
+    baton = await startConsole();
     tenant = await baton.stack.createTenant();
     await put({ description: 'First words' });
     await put({ description: 'Second words' });
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(async () => {
-    await baton.stop();
-    rmSync(agents, { recursive: true });
-  });
+  afterAll(() => rmSync(agents, { recursive: true }));
 
   const asTenant = (path: string, init: RequestInit = {}): Promise<Response> =>
     fetch(`${baton.url}/v1/agents${path}`, {

@@ -1,0 +1,3 @@
+// Subjects whose settings go together: they share a Baton and a browser (test/support/shared-stack.ts).
+import './inbox.js';
+import './playground.js';
