@@ -87,8 +87,8 @@ export function finalMessage({ id, contextId, status, artifacts }: Task): Messag
 export function withReply(task: Task, historyLength?: number): Task {
   const message = finalMessage(task);
   if (!message || !task.status) return task;
-  const said = task.history.at(-1)?.messageId === message.messageId;
-  const history = said ? task.history : [...task.history, message];
+  const isInHistory = task.history.at(-1)?.messageId === message.messageId;
+  const history = isInHistory ? task.history : [...task.history, message];
   return { ...task, status: { ...task.status, message }, history: historyTail(history, historyLength) };
 }
 

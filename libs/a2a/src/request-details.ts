@@ -30,10 +30,10 @@ export function detailsOf({ metadata, configuration }: RequestDetails): RequestD
       },
     },
   };
-  const { metadata: said = {}, configuration: asked = {} } = detailsToJson(details);
+  const { metadata: given = {}, configuration: asked = {} } = detailsToJson(details);
   const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
-  if (isEmpty(said) && isEmpty(asked)) return undefined;
-  assertSmall('metadata', said);
+  if (isEmpty(given) && isEmpty(asked)) return undefined;
+  assertSmall('metadata', given);
   assertSmall('configuration', asked);
   return details;
 }

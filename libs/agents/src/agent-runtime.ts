@@ -247,9 +247,9 @@ export const filePart = (filename: string, mediaType: string, value: Buffer): Pa
 });
 
 /** Creates a status of the turn's task, with an optional message to the caller. */
-export function status(turn: Turn, state: TaskState, said?: string | Part[]): AgentOutput {
+export function status(turn: Turn, state: TaskState, content?: string | Part[]): AgentOutput {
   const { id: taskId, contextId } = turn.task;
-  const parts = typeof said === 'string' ? [plainTextPart(said)] : said;
+  const parts = typeof content === 'string' ? [plainTextPart(content)] : content;
   const message = parts && statusMessage(turn, parts);
   const timestamp = clock.date().toISOString();
   return {

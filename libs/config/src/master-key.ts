@@ -115,9 +115,9 @@ function printedBy(command: string): string {
     const { status, code, stderr } = error as { status?: number | null; code?: string; stderr?: string };
     const how =
       code === 'ETIMEDOUT' ? `no answer in ${COMMAND_MS / 1000} s` : `exit code ${status ?? code ?? '?'}`;
-    const said = (stderr ?? '').trim().replaceAll(/\s+/g, ' ').slice(0, MAX_REASON);
+    const output = (stderr ?? '').trim().replaceAll(/\s+/g, ' ').slice(0, MAX_REASON);
     throw new Error(
-      `BATON_MASTER_KEY_COMMAND failed (${how}${said && `: ${said}`}): it must print the key, in at most ` +
+      `BATON_MASTER_KEY_COMMAND failed (${how}${output && `: ${output}`}): it must print the key, in at most ` +
         `${COMMAND_MS / 1000} s.`,
     );
   }

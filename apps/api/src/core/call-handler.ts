@@ -230,6 +230,6 @@ function noteFailure(span: Span, error: unknown): void {
 /** The extensions that the reply of an agent names. */
 function activatedIn({ $case, value }: SendResult): string[] {
   if ($case === 'message') return value.extensions;
-  const said = value.status?.message?.extensions ?? [];
-  return [...said, ...value.artifacts.flatMap(({ extensions }) => extensions)];
+  const ofStatus = value.status?.message?.extensions ?? [];
+  return [...ofStatus, ...value.artifacts.flatMap(({ extensions }) => extensions)];
 }

@@ -124,8 +124,9 @@ export function answerParts({ status }: Task, given: Readonly<JsonObject>): obje
       }
       // A closed dialog is not an approval.
       const approved = action === 'accept' && content.approved === true;
-      const said = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
-      const reason = said ?? (action === 'accept' ? undefined : `the person chose to ${action}`);
+      const written =
+        typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
+      const reason = written ?? (action === 'accept' ? undefined : `the person chose to ${action}`);
       return [
         { data: { approval: { callId: call.callId, approved, ...(reason !== undefined && { reason }) } } },
       ];

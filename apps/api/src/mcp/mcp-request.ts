@@ -46,16 +46,17 @@ export function readRequest({ id, method, params }: Envelope, headers: IncomingH
   const meta = objectAt(members._meta ?? {}, 'params._meta');
   const request = { id, method, params: members, meta };
   const version = headers['mcp-protocol-version'];
-  const said = meta[PROTOCOL_VERSION];
-  if (isLegacy(method, said ?? version)) return { ...request, isModern: false, capabilities: {} };
-  if (said === undefined && version !== MODERN && method !== 'server/discover') throw unsupported(version);
-  if (typeof said !== 'string')
+  const revision = meta[PROTOCOL_VERSION];
+  if (isLegacy(method, revision ?? version)) return { ...request, isModern: false, capabilities: {} };
+  if (revision === undefined && version !== MODERN && method !== 'server/discover')
+    throw unsupported(version);
+  if (typeof revision !== 'string')
     throw missing(`params._meta["${PROTOCOL_VERSION}"]`, 'the version, as a text');
   const capabilities = meta[CAPABILITIES];
   if (capabilities === undefined)
     throw missing(`params._meta["${CAPABILITIES}"]`, 'an object, which may be empty');
-  assertHeaders(request, said, headers);
-  if (said !== MODERN) throw unsupported(said);
+  assertHeaders(request, revision, headers);
+  if (revision !== MODERN) throw unsupported(revision);
   return {
     ...request,
     isModern: true,

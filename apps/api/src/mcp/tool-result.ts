@@ -33,7 +33,7 @@ export interface CallToolResult {
 export function toolResult(task: Task, consoleUrl: string): CallToolResult {
   const { id, contextId, status } = task;
   const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
-  const said = status?.message?.parts ?? [];
+  const statusParts = status?.message?.parts ?? [];
   const _meta = metaOf(id, contextId, stateName(state));
   switch (state) {
     case TaskState.TASK_STATE_COMPLETED:
@@ -49,7 +49,7 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
     }
     case TaskState.TASK_STATE_CANCELED:
       return {
-        content: [text('The task was canceled.'), ...contentOf(said, messageUri(id))],
+        content: [text('The task was canceled.'), ...contentOf(statusParts, messageUri(id))],
         isError: true,
         _meta,
       };
@@ -57,12 +57,12 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
       const how = asksForApproval(status)
         ? `The task waits until a person approves it, which no tool can do: ${consoleUrl}`
         : `The task waits for an answer: call this tool again with taskId "${id}" and the answer as message. A person can also answer at ${consoleUrl}`;
-      return { ...interruptedResult(task, [...contentOf(said, messageUri(id)), text(how)]), _meta };
+      return { ...interruptedResult(task, [...contentOf(statusParts, messageUri(id)), text(how)]), _meta };
     }
     case TaskState.TASK_STATE_AUTH_REQUIRED:
       return {
         ...interruptedResult(task, [
-          ...contentOf(said, messageUri(id)),
+          ...contentOf(statusParts, messageUri(id)),
           text(`The task waits until a person has signed in: ${consoleUrl}`),
         ]),
         _meta,
@@ -74,10 +74,10 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
 
 /** The result of a call whose task has not ended. @param why what ended the wait, as a sentence */
 export function workingResult(id: string, contextId: string, why = ''): CallToolResult {
-  const said = `${why}The task continues. Call ${TASK_STATUS} with taskId "${id}" for its state and its result.`;
+  const sentence = `${why}The task continues. Call ${TASK_STATUS} with taskId "${id}" for its state and its result.`;
   const state = 'working';
   return {
-    content: [text(said)],
+    content: [text(sentence)],
     structuredContent: { taskId: id, contextId, state },
     _meta: metaOf(id, contextId, state),
   };
@@ -105,12 +105,12 @@ const interruptedResult = ({ id, contextId, status }: Task, content: ContentBloc
  */
 function outputOf(task: Task): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const { id, status, artifacts } = task;
-  const said = status?.message?.parts ?? [];
+  const statusParts = status?.message?.parts ?? [];
   // Reasoning and tool calls are not part of the reply.
   const reply = artifacts.filter((artifact) => eventKindOf(artifact) === undefined);
-  const all = [...said, ...reply.flatMap(({ parts }) => parts)];
+  const all = [...statusParts, ...reply.flatMap(({ parts }) => parts)];
   const isIncomplete = isTruncated(task);
-  const content = contentOf(said, messageUri(id));
+  const content = contentOf(statusParts, messageUri(id));
   let room = isIncomplete ? 0 : MAX_INLINE;
   for (const artifact of reply) {
     const size = artifact.parts.reduce((sum, part) => sum + sizeOf(part), 0);

@@ -62,13 +62,13 @@ export class ToolStream implements FrameWriter {
       return this.progress(sequence, 'accepted');
     }
     if (payload.$case === 'statusUpdate') {
-      const said = payload.value.status?.message?.parts ?? [];
-      const texts = said.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []));
+      const parts = payload.value.status?.message?.parts ?? [];
+      const texts = parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []));
       return this.progress(sequence, texts.join('\n') || 'working');
     }
     const { artifact } = payload.value;
-    const said = artifact && saidByCall(artifact);
-    if (said !== undefined) return this.progress(sequence, said);
+    const callText = artifact && saidByCall(artifact);
+    if (callText !== undefined) return this.progress(sequence, callText);
     // An artifact may come in thousands of pieces.
     if (!artifact || this.artifacts.has(artifact.artifactId)) return '';
     this.artifacts.add(artifact.artifactId);

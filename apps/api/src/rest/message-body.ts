@@ -12,19 +12,19 @@ export function decodeMessageBody(
     throw ProtocolError.invalidParams('text', 'give either a text or a message, not both');
   }
   if (text === '') throw ProtocolError.invalidParams('text', 'is empty: write what the agent should do');
-  const said = text === undefined ? message : { parts: [{ text }] };
-  if (!said) return undefined;
+  const content = text === undefined ? message : { parts: [{ text }] };
+  if (!content) return undefined;
   for (const id of ['messageId', 'taskId', 'contextId']) {
-    if (id in said)
+    if (id in content)
       throw ProtocolError.invalidParams(`message.${id}`, 'is made by Baton for each task: leave it out');
   }
-  if (Buffer.byteLength(JSON.stringify(said)) > MAX_BYTES) {
+  if (Buffer.byteLength(JSON.stringify(content)) > MAX_BYTES) {
     throw ProtocolError.invalidParams(
       text === undefined ? 'message' : 'text',
       `is larger than ${MAX_BYTES} bytes: name large content by its URL`,
     );
   }
-  const whole = { role: 'ROLE_USER', ...said, messageId: 'made-by-baton' };
+  const whole = { role: 'ROLE_USER', ...content, messageId: 'made-by-baton' };
   const { request } = V1_0_CODEC.decode('SendMessage', { message: whole });
   const { message: decoded } = request as { message: Message };
   return { ...decoded, messageId: '', role: Role.ROLE_USER };

@@ -9,7 +9,7 @@ export function cancelTasks(cli: Cli, ids: readonly string[], options: ServerOpt
   const client = tasksClient(cli, options);
   return actOnEach(cli, ids, options, async (id) => {
     await client.cancel(id);
-    return { record: { cancelled: true }, said: `Task ${id} is canceled.` };
+    return { record: { cancelled: true }, line: `Task ${id} is canceled.` };
   });
 }
 
@@ -18,7 +18,7 @@ export function resumeTasks(cli: Cli, ids: readonly string[], options: ServerOpt
   const client = tasksClient(cli, options);
   return actOnEach(cli, ids, options, async (id) => {
     await client.resume(id);
-    return { record: { resumed: true }, said: `Task ${id} continues.` };
+    return { record: { resumed: true }, line: `Task ${id} continues.` };
   });
 }
 
@@ -27,15 +27,15 @@ async function actOnEach(
   { terminal }: Cli,
   ids: readonly string[],
   { json }: ServerOptions,
-  act: (id: string) => Promise<{ record: object; said: string }>,
+  act: (id: string) => Promise<{ record: object; line: string }>,
 ): Promise<void> {
   const records: object[] = [];
   for (const id of ids) {
-    const { record, said } = await act(id).catch((error: unknown) => {
+    const { record, line } = await act(id).catch((error: unknown) => {
       throw new OfTaskError(id, error);
     });
     records.push(taskRecord({ task_id: id, ...record }));
-    if (!json) terminal.out(said);
+    if (!json) terminal.out(line);
   }
   if (json) printValue(terminal, records);
 }
@@ -56,9 +56,9 @@ function printMade(
   { terminal }: Cli,
   made: { task_id: string },
   { json }: ServerOptions,
-  said: string,
+  line: string,
 ): void {
   if (json) return printValue(terminal, taskRecord(made));
-  terminal.out(said);
+  terminal.out(line);
   terminal.err(`Follow it with: npx baton tasks watch ${made.task_id}`);
 }

@@ -193,12 +193,13 @@ function run(command: string, args: string[], account: Account | undefined, inpu
     const ids = account ? { uid: account.uid, gid: account.gid } : {};
     const env = withoutSecrets();
     const child = spawn(command, args, { env, cwd: '/', stdio: ['pipe', 'ignore', 'pipe'], ...ids });
-    let said = '';
-    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    let output = '';
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
     child.once('error', reject);
     child.once('close', (code) => {
       if (code === 0) resolve();
-      else reject(new Error(`Postgres could not be set up (${command}: exit code ${code}):\n${said.trim()}`));
+      else
+        reject(new Error(`Postgres could not be set up (${command}: exit code ${code}):\n${output.trim()}`));
     });
     child.stdin.on('error', () => undefined); // It may end without reading.
     child.stdin.end(input);

@@ -92,9 +92,9 @@ class ArbiterStream {
     const payloads = this.translate(payload);
     if (sequence <= this.after) return [];
     // A reader of all but the last event has this event still to come.
-    return payloads.map((said, i) => ({
+    return payloads.map((payload, i) => ({
       sequence: i < payloads.length - 1 ? sequence - 1 : sequence,
-      payload: said,
+      payload,
     }));
   }
 
@@ -134,8 +134,10 @@ class ArbiterStream {
     const before = this.texts.get(artifactId) ?? '';
     const isReplaced = !update.append && before !== '';
     if (text !== '' || isReplaced) this.texts.set(artifactId, update.append ? before + text : text);
-    const said = isReplaced ? [this.text(this.wholeText(), true)] : text === '' ? [] : [this.text(text)];
-    return other ? [...said, { $case: 'artifactUpdate', value: { ...update, artifact: other } }] : said;
+    const payloads = isReplaced ? [this.text(this.wholeText(), true)] : text === '' ? [] : [this.text(text)];
+    return other
+      ? [...payloads, { $case: 'artifactUpdate', value: { ...update, artifact: other } }]
+      : payloads;
   }
 
   private endTurn(status: NonNullable<Task['status']>): StreamItem['payload'][] {
@@ -242,17 +244,17 @@ const mark = (artifact: Artifact, kind: string): Artifact => ({
 /** One data part with these members, those that the agent has sent. */
 function withData(artifact: Artifact, members: readonly string[]): Artifact {
   const data = artifact.parts.find(({ content }) => content?.$case === 'data');
-  const said = (data?.content?.value ?? {}) as Record<string, unknown>;
+  const values = (data?.content?.value ?? {}) as Record<string, unknown>;
   const value = Object.fromEntries(
-    members.filter((name) => said[name] !== undefined).map((name) => [name, said[name]]),
+    members.filter((name) => values[name] !== undefined).map((name) => [name, values[name]]),
   );
   return { ...artifact, parts: [dataPart(value)] };
 }
 
 /** The final message under Arbiter's id for it. A completed task always has one. */
 function replyOf(task: Pick<Task, 'id' | 'contextId' | 'status' | 'artifacts'>): Message | undefined {
-  const said = finalMessage({ ...task, history: [], metadata: undefined });
-  if (said) return { ...said, messageId: replyId(task.id) };
+  const message = finalMessage({ ...task, history: [], metadata: undefined });
+  if (message) return { ...message, messageId: replyId(task.id) };
   const completed = task.status?.state === TaskState.TASK_STATE_COMPLETED;
   return completed ? agentMessage(task, replyId(task.id), [textPart('')]) : undefined;
 }

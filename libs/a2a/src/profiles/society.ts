@@ -66,13 +66,13 @@ const STATES: Partial<Record<TaskState, string>> = {
  */
 function writeTask({ id, status, artifacts }: Task, { clientTaskId }: AnswerContext): unknown {
   const state = STATES[status?.state ?? TaskState.TASK_STATE_UNSPECIFIED] ?? 'submitted';
-  const said = status?.message?.parts ?? [];
-  const isReply = state === 'completed' && said.length > 0;
+  const statusParts = status?.message?.parts ?? [];
+  const isReply = state === 'completed' && statusParts.length > 0;
   return {
     id: clientTaskId ?? id,
-    status: { state, message: isReply ? '' : textOf(said.map(asText)) },
+    status: { state, message: isReply ? '' : textOf(statusParts.map(asText)) },
     messages: [],
-    artifacts: [...artifacts.map(writeArtifact), ...(isReply ? [{ parts: writeParts(said) }] : [])],
+    artifacts: [...artifacts.map(writeArtifact), ...(isReply ? [{ parts: writeParts(statusParts) }] : [])],
   };
 }
 

@@ -252,9 +252,9 @@ export async function runExecutor(
           onContinue: resolve,
           onSuspend: () => !isCanceled && resolve(SUSPENDED),
           onLeft: () => misfit(steps.mismatch()),
-          onSay: (said) => {
-            recorder.note(said);
-            if (said.op === 'begin' && said.name === cancelAt) cancel();
+          onSay: (message) => {
+            recorder.note(message);
+            if (message.op === 'begin' && message.name === cancelAt) cancel();
           },
           ...(state !== undefined && { lastState: state }),
         });
@@ -287,7 +287,7 @@ export async function runExecutor(
   let isCanceled = false;
   let undone: UndoneSteps | undefined;
   let state = lastState === undefined ? journal?.lastState : JSON.stringify(lastState);
-  const said = (): ExecutorRun => {
+  const result = (): ExecutorRun => {
     const events = json.map(eventOf);
     const kept = conversation.values;
     const text = events.map(textOf).join('');
@@ -301,10 +301,10 @@ export async function runExecutor(
   };
   for (let n = 1; n <= (executions ?? MAX_EXECUTIONS); n++) {
     state = await execute(state);
-    if (state === undefined) return said();
+    if (state === undefined) return result();
   }
   // oxlint-disable-next-line no-restricted-properties -- bounded, and of this agent's code
-  if (executions !== undefined) return { ...said(), lastState: state && (JSON.parse(state) as unknown) };
+  if (executions !== undefined) return { ...result(), lastState: state && (JSON.parse(state) as unknown) };
   throw new Error(`the agent has called continueAs() ${MAX_EXECUTIONS} times: set \`executions\``);
 }
 
@@ -341,8 +341,8 @@ function textOf({ kind, data }: AgentExecutionEvent): string {
       return textOfParts(data.artifact?.parts);
     case 'task': {
       const { status, artifacts, history } = data;
-      const said = history.filter(({ role }) => role === Role.ROLE_AGENT);
-      const all = [...artifacts, ...said, ...(status?.message ? [status.message] : [])];
+      const answers = history.filter(({ role }) => role === Role.ROLE_AGENT);
+      const all = [...artifacts, ...answers, ...(status?.message ? [status.message] : [])];
       return all.map(({ parts }) => textOfParts(parts)).join('');
     }
   }

@@ -41,21 +41,21 @@ export function scriptedModels(
   return async (step, { settings, messages, tools = [], schema }) => {
     const { model } = settings as { model: string };
     const call = { step, model, messages, tools: tools as { name: string }[], schema };
-    const said = typeof script === 'function' ? await script(call) : script[calls++];
-    if (said === undefined)
+    const answer = typeof script === 'function' ? await script(call) : script[calls++];
+    if (answer === undefined)
       throw new Error(`the test has no answer for the model "${model}": add it to models`);
-    return answerOf(said, model);
+    return answerOf(answer, model);
   };
 }
 
-function answerOf(said: ScriptedAnswer, model: string): ModelCallAnswer {
+function answerOf(answer: ScriptedAnswer, model: string): ModelCallAnswer {
   const {
     text,
     data,
     reasoning,
     toolCalls = [],
     finishReason,
-  } = typeof said === 'string' ? { text: said } : said;
+  } = typeof answer === 'string' ? { text: answer } : answer;
   const words = text ?? (data === undefined ? '' : JSON.stringify(data));
   const content = [
     ...(reasoning === undefined ? [] : [{ type: 'reasoning', text: reasoning }]),

@@ -195,10 +195,10 @@ export function isUnstorable(error: unknown): boolean {
 export function plainError(error: unknown): unknown {
   if (!isError(error) || !isConnectionError(error)) return error;
   // Prisma puts the reason last.
-  const said = error.message.trim().split('\n').at(-1) || codeOf(error);
+  const message = error.message.trim().split('\n').at(-1) || codeOf(error);
   const reason = CERTIFICATE_CODE.test(codeOf(error))
-    ? `its certificate is refused (${said}): name the file of its CA in the URL (sslrootcert), and a host of the certificate`
-    : said;
+    ? `its certificate is refused (${message}): name the file of its CA in the URL (sslrootcert), and a host of the certificate`
+    : message;
   return new DatabaseUnavailableError(`Postgres is not available: ${reason}`, { cause: error });
 }
 

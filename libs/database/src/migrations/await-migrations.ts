@@ -21,10 +21,10 @@ export async function awaitMigrations(
   logger: Pick<Logger, 'warn'>,
   options: { isAwayFine: boolean; isLeaving?: () => boolean },
 ): Promise<void> {
-  const said = new Set<string>();
+  const logged = new Set<string>();
   const sayOnce = (text: string, fields: Record<string, unknown>): void => {
-    if (!said.has(text)) logger.warn(text, fields);
-    said.add(text);
+    if (!logged.has(text)) logger.warn(text, fields);
+    logged.add(text);
   };
   for (;;) {
     try {

@@ -67,7 +67,7 @@ export async function readSteps(database: Database, tenantId: string, taskId: st
 function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
   const { position, execution, id, event, name, kind, at, error, decision } = row;
   const step = before && decision ? { ...before, unknownOutcome: decision } : before;
-  const said = error && `${error.name}: ${error.message}`;
+  const errorText = error && `${error.name}: ${error.message}`;
   if (event === 'begun' || !step) {
     const callId = stepId(execution, id);
     const known = step ?? {
@@ -82,6 +82,6 @@ function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
     return { ...known, position, state, attempts: known.attempts + 1, endedAt: null };
   }
   if (event === 'asked' || event === 'answered') return { ...step, position, state: 'waiting' };
-  if (event === 'failed') return { ...step, position, state: 'waiting', error: said };
-  return { ...step, position, state: error ? 'failed' : 'succeeded', endedAt: at, error: said };
+  if (event === 'failed') return { ...step, position, state: 'waiting', error: errorText };
+  return { ...step, position, state: error ? 'failed' : 'succeeded', endedAt: at, error: errorText };
 }

@@ -374,12 +374,12 @@ export class AuthorizationServer {
       if (reason !== undefined) throw new OAuthFailure('unreached', `${origin} cannot be reached: ${reason}`);
       const { errorCode } = (error ?? {}) as { errorCode?: unknown };
       if (typeof errorCode === 'string') {
-        const said = oneLine(messageOf(error));
+        const reason = oneLine(messageOf(error));
         if (errorCode === 'server_error' || errorCode === 'temporarily_unavailable')
-          throw new OAuthFailure('unreached', `${origin} has failed: ${said}`, errorCode);
+          throw new OAuthFailure('unreached', `${origin} has failed: ${reason}`, errorCode);
         throw new OAuthFailure(
           'refused',
-          `${origin} refuses: ${oneLine(errorCode)}${said === '' ? '' : ` (${said})`}`,
+          `${origin} refuses: ${oneLine(errorCode)}${reason === '' ? '' : ` (${reason})`}`,
           errorCode,
         );
       }

@@ -278,9 +278,9 @@ export class OAuthSignIns {
 }
 
 function refusalOf({ error = '', error_description: description }: SignInAnswer): string {
-  const said = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, 200);
+  const quoted = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, 200);
   if (error === 'access_denied') return 'the sign-in was refused at the authorization server';
-  return `the authorization server answers with ${said(error)}${description === undefined ? '' : ` (${said(description)})`}`;
+  return `the authorization server answers with ${quoted(error)}${description === undefined ? '' : ` (${quoted(description)})`}`;
 }
 
 /** A link and a `state` name tenant and sign-in, and have a secret. */

@@ -129,8 +129,8 @@ export class DelegatedTasks extends ChildTasks {
     const key = { hash: childApprovalKey(turn, callId, number), content: null, hours: ANSWER_HOURS };
     if (due.length > 0 && !(await this.tasks.earlierTurn(turn.tenantId, key))) {
       const { contextId } = stored.task;
-      const said = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
-      const message = { ...said, metadata: withApprover(undefined, by) };
+      const answer = answerMessage(turn, `${callId} approval ${number}`, due, { taskId, contextId });
+      const message = { ...answer, metadata: withApprover(undefined, by) };
       // The child refuses it if it was answered or canceled meanwhile. That is no error. The tenant's limits do not apply:
       // the person's message was already accepted with the parent's turn.
       await this.continue(turn, agent, message, key, { isUnlimited: true });

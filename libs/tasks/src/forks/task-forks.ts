@@ -192,10 +192,10 @@ export class TaskForks {
     if (!agent || agent.status) throw refused('the agent no longer exists or is disabled: name another one');
     const id = uuid();
     const { message } = turn;
-    const said = wanted.parts ? { ...message, messageId: uuid(), parts: wanted.parts } : message;
+    const forked = wanted.parts ? { ...message, messageId: uuid(), parts: wanted.parts } : message;
     await this.createFork(tenantId, {
       source: source.task,
-      turn: { ...turn, message: said },
+      turn: { ...turn, message: forked },
       history: historyBefore({ task: source.task, message }),
       journal: { dropped: outline.filter(({ position }) => position > at).map(({ position }) => position) },
       entries: outline.length,

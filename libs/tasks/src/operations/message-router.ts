@@ -181,8 +181,8 @@ export class MessageRouter {
     const owner = principal.key;
     const isGuest = principal.kind === 'guest';
     assertEnabled(agent);
-    const said = fromCaller(message);
-    const task = newTask(said, {
+    const own = fromCaller(message);
+    const task = newTask(own, {
       contextId: message.contextId || undefined,
       metadata: withoutReserved(metadata),
     });
@@ -234,7 +234,7 @@ export class MessageRouter {
     const own = fromCaller(message);
     const approver = approverFor(call, stored);
     const metadata = withApprover(own.metadata, approver);
-    const said = { ...withMessageId(own), taskId, contextId, metadata };
+    const withIds = { ...withMessageId(own), taskId, contextId, metadata };
     const record = approver && approvalRecord(call, stored);
     const continued = await this.acceptance.continueTask(
       {
@@ -242,7 +242,7 @@ export class MessageRouter {
         isGuest,
         agent,
         agentId: stored.agentId,
-        message: said,
+        message: withIds,
         sender: principal.key,
         details,
         extensions,

@@ -110,8 +110,8 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   private readonly observeLag = (event: WatchedEvent): void => {
     if (event.isArtifact) return;
     const { payload } = event;
-    const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
-    if (said) this.lag.observe({}, Math.max(0, clock.now() - Date.parse(said)) / 1000);
+    const timestamp = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
+    if (timestamp) this.lag.observe({}, Math.max(0, clock.now() - Date.parse(timestamp)) / 1000);
   };
 
   /** End the watch and unsubscribe, because it has no reader. */

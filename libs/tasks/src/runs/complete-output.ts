@@ -52,8 +52,8 @@ function wholeMessage(message: Message): Message {
   return message;
 }
 
-const withText = <T extends { parts: Part[] }>(said: T): T =>
-  said.parts.length > 0 ? said : { ...said, parts: [textPart('')] };
+const withText = <T extends { parts: Part[] }>(content: T): T =>
+  content.parts.length > 0 ? content : { ...content, parts: [textPart('')] };
 
 /** The content of such a part is unknown, so nothing can replace it. */
 function assertContent(parts: readonly Part[], where: string): void {

@@ -410,9 +410,9 @@ export class RunExecutor {
   }
 
   /** @returns whether the turn is over */
-  private async writeOutput(said: AgentOutput, turn: RunningTurn): Promise<boolean> {
+  private async writeOutput(produced: AgentOutput, turn: RunningTurn): Promise<boolean> {
     const { writer, output, records } = turn;
-    for (const { payload, end, restores } of output.entries(said)) {
+    for (const { payload, end, restores } of output.entries(produced)) {
       assertSize(payload, this.environment.maxEventBytes);
       if (restores && payload.$case === 'artifactUpdate') {
         payload.value.append = await restoreArtifact(this.tasks, turn, restores);

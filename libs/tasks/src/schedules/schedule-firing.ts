@@ -62,14 +62,14 @@ function taskOf(schedule: Schedule, dueAt: Date, id: string): Task {
   const { id: scheduleId, name } = schedule;
   // Earlier releases have stored text that is not well-formed Unicode.
   const message = wellFormed(schedule.message);
-  const said = {
+  const firing = {
     ...message,
     messageId: '',
     role: Role.ROLE_USER,
     metadata: withoutReserved(message.metadata),
     parts: partsWithoutReserved(message.parts),
   };
-  return newTask(said, {
+  return newTask(firing, {
     id,
     contextId: schedule.context === 'same' ? scheduleId : undefined,
     metadata: { [METADATA_KEY]: { id: scheduleId, name, dueAt: dueAt.toISOString() } },

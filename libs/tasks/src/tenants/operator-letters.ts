@@ -40,12 +40,12 @@ export class OperatorLetters {
   /** @throws ProtocolError `not-found` */
   async show(runId: string): Promise<ShownLetter> {
     const letter = await this.find(runId);
-    const [said, error, [named]] = await Promise.all([
+    const [stored, error, [named]] = await Promise.all([
       this.letters.readMessage(letter.tenantId, runId),
       this.runs.lastError(letter.tenantId, letter.taskId),
       this.settings.named([letter]),
     ]);
-    return { ...letter, tenant: named?.tenant ?? '', message: said?.message ?? null, error: error ?? null };
+    return { ...letter, tenant: named?.tenant ?? '', message: stored?.message ?? null, error: error ?? null };
   }
 
   /** Send the message of a dead run again. @throws ProtocolError, as the redelivery by a tenant */

@@ -55,18 +55,18 @@ export const schedulePatch = z.strictObject(members).partial();
 /** Reads a new schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeNewSchedule(body: unknown): ScheduleSpec {
   const { text, message, ...spec } = parseFields(newSchedule, body, '', 'the body');
-  const said = decodeMessageBody(text, message);
-  if (!said) throw ProtocolError.invalidParams('text', 'is missing: give a text, or a message with parts');
+  const content = decodeMessageBody(text, message);
+  if (!content) throw ProtocolError.invalidParams('text', 'is missing: give a text, or a message with parts');
   const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
-  return { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
+  return { ...rest, message: content, timeZone, startsAt, endsAt, maxCount };
 }
 
 /** Reads a change of a schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeSchedulePatch(body: unknown): Partial<ScheduleSpec> {
   const { text, message, ...spec } = parseFields(schedulePatch, body, '', 'the body');
-  const said = decodeMessageBody(text, message);
+  const content = decodeMessageBody(text, message);
   const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
-  const changed = { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
+  const changed = { ...rest, message: content, timeZone, startsAt, endsAt, maxCount };
   return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined));
 }
 

@@ -147,8 +147,8 @@ export function encodeCallDetail(
   detail: ModelCallDetail | ToolCallDetail | StepDetail | undefined,
 ): z.infer<typeof callDetailAnswer> {
   if (!detail) return { task_id: id, entry };
-  const { kind, ...said } = detail;
-  return { task_id: id, entry, [kind]: said };
+  const { kind, ...content } = detail;
+  return { task_id: id, entry, [kind]: content };
 }
 
 /** The request to a model, and its answer. */

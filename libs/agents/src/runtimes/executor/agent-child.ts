@@ -108,7 +108,7 @@ export class AgentChild {
     }
     for (const number of [1, 2]) {
       const text = this.pipe(number) as Readable | undefined;
-      text?.setEncoding('utf8').on('data', (said: string) => this.listener.onText(said));
+      text?.setEncoding('utf8').on('data', (piece: string) => this.listener.onText(piece));
     }
     this.pipe(OUTPUT)?.on('data', (chunk: Buffer) => this.onOutput(chunk));
     child.once('error', (error) => resolve(`could not be started: ${error.message}`));

@@ -80,19 +80,19 @@ export async function* converse(
       const own = conversation.own(sent.output);
       const fresh = sent.isReplayed ? steps.replayed(own) : own;
       if (!fresh) continue;
-      const said = withUsage(fresh, steps.journal);
-      if (said.$case === 'task') {
-        held = endsTheTurn(said.value.status) ? said.value.status : undefined;
-        yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
+      const output = withUsage(fresh, steps.journal);
+      if (output.$case === 'task') {
+        held = endsTheTurn(output.value.status) ? output.value.status : undefined;
+        yield held ? { ...output, value: { ...output.value, status: undefined } } : output;
         continue;
       }
-      if (said.$case === 'statusUpdate') {
+      if (output.$case === 'statusUpdate') {
         held = undefined;
-        isOver = endsTheTurn(said.value.status);
-        if (asks(said.value.status)) await steps.questions.dropQuestions();
+        isOver = endsTheTurn(output.value.status);
+        if (asks(output.value.status)) await steps.questions.dropQuestions();
       }
-      if (said.$case === 'message') isOver = true;
-      yield said;
+      if (output.$case === 'message') isOver = true;
+      yield output;
       if (isOver) return undefined;
     }
     if (stopped()) return undefined;
@@ -151,15 +151,15 @@ class ExecutorTurn {
   }
 
   /** The task is canceled, and its log is closed: further output of the executor goes to its console. */
-  keepLastWords(said: AgentOutput): void {
-    const message = said.$case === 'statusUpdate' ? said.value.status?.message : undefined;
+  keepLastWords(output: AgentOutput): void {
+    const message = output.$case === 'statusUpdate' ? output.value.status?.message : undefined;
     const text = textOf(message?.parts ?? []).trim();
     if (text !== '') this.turn.console.write('info', `After the cancel: ${cut(text, MAX_LAST_WORDS)}`);
   }
 
   /** Replaces the ids of the output by those of this task, and drops metadata that only the platform writes. */
-  own(said: AgentOutput): AgentOutput {
-    const output = fromAgent(said);
+  own(raw: AgentOutput): AgentOutput {
+    const output = fromAgent(raw);
     const { id: taskId, contextId } = this.turn.task;
     const { value } = output;
     const written = output.$case === 'task' ? output.value.id : (value as { taskId: string }).taskId;
@@ -346,9 +346,9 @@ export class TurnStream {
   }
 
   /** Output of the worker itself, among that of the process. */
-  say(said: AgentOutput): void {
+  say(output: AgentOutput): void {
     if (this.isFinished) return;
-    this.batches.push({ said });
+    this.batches.push({ said: output });
     this.wake();
   }
 

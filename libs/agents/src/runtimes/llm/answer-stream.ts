@@ -57,19 +57,19 @@ const MAX_CALLS = 128;
 export async function* boundedAnswer(
   parts: AsyncIterable<TextStreamPart<ToolSet>>,
 ): AsyncGenerator<TextStreamPart<ToolSet>> {
-  const said = { text: 0, reasoning: 0, streamed: 0, input: 0, calls: 0 };
+  const sizes = { text: 0, reasoning: 0, streamed: 0, input: 0, calls: 0 };
   for await (const part of parts) {
-    if (part.type === 'text-delta') said.text += part.text.length;
-    else if (part.type === 'reasoning-delta') said.reasoning += part.text.length;
-    else if (part.type === 'tool-input-delta') said.streamed += part.delta.length;
+    if (part.type === 'text-delta') sizes.text += part.text.length;
+    else if (part.type === 'reasoning-delta') sizes.reasoning += part.text.length;
+    else if (part.type === 'tool-input-delta') sizes.streamed += part.delta.length;
     else if (part.type === 'tool-call') {
-      said.calls += 1;
-      said.input += lengthOf(part.input);
+      sizes.calls += 1;
+      sizes.input += lengthOf(part.input);
     }
-    assertWithin(said.text, MAX_TEXT, 'characters');
-    assertWithin(said.reasoning, MAX_REASONING, 'characters of reasoning');
-    assertWithin(Math.max(said.streamed, said.input), MAX_INPUT, 'characters as input of tools');
-    assertWithin(said.calls, MAX_CALLS, 'calls of tools');
+    assertWithin(sizes.text, MAX_TEXT, 'characters');
+    assertWithin(sizes.reasoning, MAX_REASONING, 'characters of reasoning');
+    assertWithin(Math.max(sizes.streamed, sizes.input), MAX_INPUT, 'characters as input of tools');
+    assertWithin(sizes.calls, MAX_CALLS, 'calls of tools');
     yield part;
   }
 }

@@ -91,6 +91,6 @@ function restored(message: JsonObject): JsonObject {
   const { reasoning_content: text, ...others } = rest;
   if (typeof text !== 'string') return rest;
   if (member === 'reasoning') return { ...others, reasoning: text };
-  const said = typeof others.content === 'string' ? [{ type: 'text', text: others.content }] : [];
-  return { ...others, content: [{ type: 'thinking', thinking: [{ type: 'text', text }] }, ...said] };
+  const texts = typeof others.content === 'string' ? [{ type: 'text', text: others.content }] : [];
+  return { ...others, content: [{ type: 'thinking', thinking: [{ type: 'text', text }] }, ...texts] };
 }

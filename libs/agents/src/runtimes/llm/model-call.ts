@@ -96,9 +96,9 @@ export async function* callModel<Piece>(
     });
     const reasons = reasonsOf(finish, calls);
     const { messages } = await result.response;
-    const said = messages.find((message) => message.role === 'assistant');
+    const answer = messages.find((message) => message.role === 'assistant');
     const step = { kind: 'step' as const, ...reasons, usage: progress.usage, model: config.model };
-    const message = withMemory(said ?? { role: 'assistant', content: '' }, await result.providerMetadata);
+    const message = withMemory(answer ?? { role: 'assistant', content: '' }, await result.providerMetadata);
     const ending = endingOf(reasons);
     const wrongCalls = ending === 'unreadable-call' ? [UNREADABLE] : ending === 'whole' ? calls.wrong() : [];
     if (ending === 'whole' && wrongCalls.length === 0) return { ...step, message };

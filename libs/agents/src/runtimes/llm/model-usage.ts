@@ -45,10 +45,10 @@ const MAX_TOKENS = 1_000_000_000;
  * The tokens that the provider reports, or the estimate for numbers that are missing or impossible. Negative numbers
  * would increase a tenant's budget.
  */
-export function usageOf(said: LanguageModelUsage | undefined, estimate: TokenCount): ModelUsage {
-  const { inputTokenDetails, outputTokenDetails } = said ?? {};
-  const inputTokens = countOf(said?.inputTokens);
-  const outputTokens = countOf(said?.outputTokens);
+export function usageOf(reported: LanguageModelUsage | undefined, estimate: TokenCount): ModelUsage {
+  const { inputTokenDetails, outputTokenDetails } = reported ?? {};
+  const inputTokens = countOf(reported?.inputTokens);
+  const outputTokens = countOf(reported?.outputTokens);
   const written = countOf(inputTokenDetails?.cacheWriteTokens) ?? 0;
   const isWhole = inputTokens !== undefined && outputTokens !== undefined;
   return {

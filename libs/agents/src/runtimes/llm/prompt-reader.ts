@@ -56,8 +56,8 @@ export class PromptReader {
       const some = parts.slice(i, i + FILES_AT_ONCE).map((part) => this.content(part, signal, isEarlier));
       contents.push(...(await Promise.all(some)));
     }
-    const said = contents.filter((content) => content !== undefined);
-    return said.length > 0 ? said : [{ type: 'text', text: EMPTY_MESSAGE }];
+    const readable = contents.filter((content) => content !== undefined);
+    return readable.length > 0 ? readable : [{ type: 'text', text: EMPTY_MESSAGE }];
   }
 
   private async content(

@@ -84,9 +84,9 @@ function ofComplaint(raw: Complaint, model: OpenModel): ProviderFailure {
   const words = complaint.message?.replace(/\.$/, '').slice(0, MAX_MESSAGE) ?? '';
   const remedy = remedyOf(complaint, model);
   const isRetryable = remedy.retryable && complaint.shouldRetry !== false;
-  const said = words === '' ? '' : `: ${words}`;
+  const clause = words === '' ? '' : `: ${words}`;
   return {
-    reason: `${model.provider} ${remedy.problem} (${status})${said}. ${remedy.remedy}`,
+    reason: `${model.provider} ${remedy.problem} (${status})${clause}. ${remedy.remedy}`,
     kind: String(status),
     retryable: isRetryable,
     ...(remedy.isTooLarge && { isTooLarge: true }),

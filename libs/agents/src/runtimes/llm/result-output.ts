@@ -33,9 +33,9 @@ export function resultOutput(
   const { ok } = result;
   const whole = textOfResult(result);
   const read = isCut(result, room) ? beginning(whole, readLimit(result, room), id) : whole;
-  const said = [read, ...notesOnFiles(result, id, shown)].join('\n');
+  const lines = [read, ...notesOnFiles(result, id, shown)].join('\n');
   // Anthropic refuses errors without a text.
-  const value = said.trim() === '' ? '(no output)' : said;
+  const value = lines.trim() === '' ? '(no output)' : lines;
   const inside = placed(shown, 'result');
   if (inside.length === 0) return { type: ok ? 'text' : 'error-text', value };
   // A result with files has no mark of a failure.

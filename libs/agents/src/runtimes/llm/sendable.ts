@@ -11,8 +11,8 @@ export function sendable(messages: readonly ModelMessage[], provider: ModelProvi
   for (const message of messages) {
     const last = sent.at(-1);
     if (message.role === 'assistant') {
-      const said = withoutBlanks(message, provider);
-      if (said) sent.push(said);
+      const kept = withoutBlanks(message, provider);
+      if (kept) sent.push(kept);
     } else if (message.role === 'user' && last?.role === 'user') {
       sent[sent.length - 1] = { role: 'user', content: joined(last.content, message.content) };
     } else sent.push(message);

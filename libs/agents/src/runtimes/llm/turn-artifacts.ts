@@ -139,8 +139,8 @@ export function* leftovers(turn: Turn, conversation: Conversation, isData: boole
       textArtifact('reply', number, isData ? '' : textOfStep(step)),
     ];
     for (const artifact of isOfThisTurn ? texts : []) {
-      const said = textOf(there.get(artifact.artifactId)?.parts ?? []);
-      if (said !== textOf(artifact.parts)) yield artifactChunk(turn, artifact);
+      const before = textOf(there.get(artifact.artifactId)?.parts ?? []);
+      if (before !== textOf(artifact.parts)) yield artifactChunk(turn, artifact);
     }
     yield* ofCalls(turn, conversation, number, there);
   }
@@ -170,5 +170,5 @@ const dataOf = ({ parts }: Pick<Artifact, 'parts'>): unknown => {
   return content?.$case === 'data' ? content.value : undefined;
 };
 
-const hasData = (said: Artifact | undefined, artifact: Pick<Artifact, 'parts'>): boolean =>
-  said !== undefined && isDeepStrictEqual(dataOf(said), dataOf(artifact));
+const hasData = (before: Artifact | undefined, artifact: Pick<Artifact, 'parts'>): boolean =>
+  before !== undefined && isDeepStrictEqual(dataOf(before), dataOf(artifact));

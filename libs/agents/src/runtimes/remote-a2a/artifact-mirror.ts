@@ -93,10 +93,10 @@ export function missingParts(before: readonly Part[], now: readonly Part[]): Par
   const [known, whole] = [before.filter(saysSomething), now.filter(saysSomething)];
   const begins = known.length <= whole.length && known.every((part, i) => isSame(part, whole[i]));
   if (begins) return whole.slice(known.length);
-  const [said, all] = [textOf(known), textOf(whole)];
+  const [start, all] = [textOf(known), textOf(whole)];
   const [last] = whole.slice(-1);
-  if (said === undefined || all === undefined || !last || !all.startsWith(said)) return undefined;
-  return all === said ? [] : [{ ...last, content: { $case: 'text', value: all.slice(said.length) } }];
+  if (start === undefined || all === undefined || !last || !all.startsWith(start)) return undefined;
+  return all === start ? [] : [{ ...last, content: { $case: 'text', value: all.slice(start.length) } }];
 }
 
 const saysSomething = ({ content, metadata }: Part): boolean =>

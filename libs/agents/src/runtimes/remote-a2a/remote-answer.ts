@@ -120,10 +120,10 @@ const unfitText = (response: Response, { url, wantsStream }: AnsweredRequest, te
 
 /** Summary of an answer for a person: the title of a page, the message of an error, or the beginning of a text. */
 function gistOf(mediaType: string, text: string): string {
-  const said = isJsonType(mediaType) ? messageIn(parseBoundedJson(text)) : undefined;
+  const message = isJsonType(mediaType) ? messageIn(parseBoundedJson(text)) : undefined;
   const title = isWebPage(text, mediaType) ? titleOf(text) : undefined;
   // oxlint-disable-next-line no-control-regex -- they would change the output of a terminal
-  const line = (said ?? title ?? text).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
+  const line = (message ?? title ?? text).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
   return line.length > MAX_SAID ? `${line.slice(0, MAX_SAID)}…` : line;
 }
 

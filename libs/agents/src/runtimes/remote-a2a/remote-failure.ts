@@ -100,15 +100,15 @@ const REMEDIES: Record<number, string> = {
 
 function unfitFailure(answer: UnfitAnswer, host: string, redactor: Redactor): RemoteFailure {
   const { status, path } = answer;
-  const said = answer.said === '' ? '' : `"${quoted(answer.said, redactor)}"`;
+  const quote = answer.excerpt === '' ? '' : `"${quoted(answer.excerpt, redactor)}"`;
   const options = { cause: redacted(answer, redactor) };
   if (status < 300) {
-    const what = `The agent at ${host} answered at ${path} with ${typeAndRemedy(answer, said && ` (${said})`)}`;
+    const what = `The agent at ${host} answered at ${path} with ${typeAndRemedy(answer, quote && ` (${quote})`)}`;
     return new RemoteFailure('odd', what, options);
   }
   const remedy = REMEDIES[status];
   const text = `The agent at ${host} answered with HTTP ${status}${remedy ? `: ${remedy}` : ''}`;
-  const where = said === '' ? `The path was ${path}` : `At ${path} it said ${said}`;
+  const where = quote === '' ? `The path was ${path}` : `At ${path} it said ${quote}`;
   return new RemoteFailure(kindOfStatus(status), `${text}. ${where}`, options);
 }
 
@@ -120,12 +120,12 @@ function kindOfStatus(status: number): FailureKind {
 }
 
 /** Explains an answer of an unexpected media type: kind, content and remedy. */
-function typeAndRemedy({ mediaType, wantedStream }: UnfitAnswer, said: string): string {
+function typeAndRemedy({ mediaType, wantedStream }: UnfitAnswer, quote: string): string {
   if (mediaType === 'text/html')
-    return `a web page${said}: check the URL, and add headers if the agent is behind a sign-in`;
+    return `a web page${quote}: check the URL, and add headers if the agent is behind a sign-in`;
   const expected = wantedStream ? 'text/event-stream' : 'JSON';
   const got = mediaType === '' ? 'no media type' : mediaType;
-  return `${got} instead of ${expected}${said}: correct its server, or choose another interface with version and binding`;
+  return `${got} instead of ${expected}${quote}: correct its server, or choose another interface with version and binding`;
 }
 
 /** Errors of the SDK's client about an answer. Other errors are internal to the client: `Cannot read properties of …`. */
@@ -150,8 +150,8 @@ function answerFailure(error: A2AError, host: string, redactor: Redactor): Remot
   const code = codeOf(error);
   const remedy = CODE_REMEDIES[code ?? 0];
   const number = code === undefined ? '' : ` ${code}`;
-  const said = quoted(error.message, redactor);
-  const message = `The agent at ${host} answered with the error${number}: ${said}${remedy ? ` (${remedy})` : ''}`;
+  const text = quoted(error.message, redactor);
+  const message = `The agent at ${host} answered with the error${number}: ${text}${remedy ? ` (${remedy})` : ''}`;
   // `unknown`, because the SDK's error classes have the same shape and the compiler would narrow wrongly.
   const kind: unknown = error;
   if (kind instanceof TaskNotFoundError) return new RemoteFailure('gone', message);

@@ -187,26 +187,26 @@ export class RemoteTurn {
     stream: AsyncGenerator<Said>,
     stall?: RemoteBackoff,
   ): AsyncGenerator<AgentOutput> {
-    for await (const said of stream) {
+    for await (const event of stream) {
       // A stream may have lost or doubled events between two connections.
-      const isEnd = said.$case === 'statusUpdate' && this.relay.ends(said.value.status);
-      if (stall && isEnd) yield* this.verify(said.value.status?.state);
-      yield* this.relayEvent(said, stall);
+      const isEnd = event.$case === 'statusUpdate' && this.relay.ends(event.value.status);
+      if (stall && isEnd) yield* this.verify(event.value.status?.state);
+      yield* this.relayEvent(event, stall);
       if (this.isOver()) return;
     }
   }
 
-  private async *relayEvent(said: Said, stall: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
+  private async *relayEvent(event: Said, stall: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
     this.hasEvents = true;
     this.mayHaveArrived = true;
     this.events += 1;
     if (this.events > MAX_EVENTS) {
       throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`, 'final', 'agentEvents');
     }
-    if (this.isOfAnotherTask(said)) return;
-    await this.noteIds(said);
-    this.isAboutTask ||= said.$case !== 'message';
-    const outputs = this.relay.relay(said, !this.isAboutTask);
+    if (this.isOfAnotherTask(event)) return;
+    await this.noteIds(event);
+    this.isAboutTask ||= event.$case !== 'message';
+    const outputs = this.relay.relay(event, !this.isAboutTask);
     if (outputs.length > 0) stall?.reset();
     yield* outputs;
   }
@@ -232,7 +232,7 @@ export class RemoteTurn {
   /** Stores the remote ids before the event is relayed, so the next attempt can continue with them. */
   private async noteIds({ $case, value }: Said): Promise<void> {
     const taskId = $case === 'task' ? value.id : $case === 'message' ? '' : value.taskId;
-    const isNews = (known: string | undefined, said: string): boolean => said !== '' && said !== known;
+    const isNews = (known: string | undefined, next: string): boolean => next !== '' && next !== known;
     if (this.noted && !isNews(this.taskId, taskId) && !isNews(this.contextId, value.contextId)) return;
     if (Math.max(taskId.length, value.contextId.length) > MAX_ID_LENGTH)
       throw this.failure(`gave an id of more than ${MAX_ID_LENGTH} characters`);

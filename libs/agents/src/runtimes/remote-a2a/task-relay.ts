@@ -23,25 +23,25 @@ export class TaskRelay {
   }
 
   /** Translates one event. A remote task is a full snapshot: this task's artifacts are corrected to match it. */
-  relay(said: Said, isReply: boolean): AgentOutput[] {
-    return this.translate(said, isReply).map(fromAgent);
+  relay(event: Said, isReply: boolean): AgentOutput[] {
+    return this.translate(event, isReply).map(fromAgent);
   }
 
-  private translate(said: Said, isReply: boolean): AgentOutput[] {
-    switch (said.$case) {
+  private translate(event: Said, isReply: boolean): AgentOutput[] {
+    switch (event.$case) {
       case 'artifactUpdate':
-        return this.mirror.chunk(said.value);
+        return this.mirror.chunk(event.value);
       case 'statusUpdate':
-        return this.status(said.value.status, said.value.metadata);
+        return this.status(event.value.status, event.value.metadata);
       case 'task':
         return [
-          ...this.mirror.snapshot(said.value.artifacts, this.ends(said.value.status)),
-          ...this.status(said.value.status, undefined),
+          ...this.mirror.snapshot(event.value.artifacts, this.ends(event.value.status)),
+          ...this.status(event.value.status, undefined),
         ];
       case 'message':
-        if (!isReply) return this.progress(said.value);
+        if (!isReply) return this.progress(event.value);
         this.over = true;
-        return [{ $case: 'message', value: this.own(said.value) }];
+        return [{ $case: 'message', value: this.own(event.value) }];
     }
   }
 

@@ -9,10 +9,10 @@ export class UnfitAnswer extends Error {
     /** The path that was called. */
     readonly path: string,
     /** The answer, shortened. It may quote the request and its secrets. */
-    readonly said: string,
+    readonly excerpt: string,
     /** Whether a stream of events was asked for. */
     readonly wantedStream: boolean,
   ) {
-    super(`HTTP ${status} ${mediaType} of ${path}: ${said}`);
+    super(`HTTP ${status} ${mediaType} of ${path}: ${excerpt}`);
   }
 }

@@ -104,13 +104,13 @@ export const isCertificateRefused = (error: unknown): boolean =>
 
 /** Why a connection failed, in one line with the remedy if the reason alone does not show it. */
 export function redisReasonOf(error: unknown): string {
-  const said = connectionProblem(error);
+  const problem = connectionProblem(error);
   if (isCertificateRefused(error)) {
-    return `its certificate is refused (${said}): name the file of its CA in the URL (cacert), and a host of the certificate`;
+    return `its certificate is refused (${problem}): name the file of its CA in the URL (cacert), and a host of the certificate`;
   }
-  if (!said.startsWith('All sentinels are unreachable')) return said;
+  if (!problem.startsWith('All sentinels are unreachable')) return problem;
   // ioredis adds when it tries again, and an error of a Sentinel if there was one.
-  const reason = /Last error: (.*)/.exec(said)?.[1] ?? '';
+  const reason = /Last error: (.*)/.exec(problem)?.[1] ?? '';
   return reason === '' || reason.includes('No such master')
     ? 'no Sentinel knows a primary of this name: correct the parameter sentinel of the URL'
     : `no Sentinel answers: ${reason}`;

@@ -54,8 +54,8 @@ async function found(
   call: FunctionToolCall,
   input: unknown,
 ): Promise<Verified> {
-  const said = (await verify?.(call, input)) as Verified | null | undefined;
-  if (typeof said?.done === 'boolean') return said;
+  const found = (await verify?.(call, input)) as Verified | null | undefined;
+  if (typeof found?.done === 'boolean') return found;
   throw new TypeError(`verify of "${declared.name}" must return {done: true, result} or {done: false}`);
 }
 

@@ -58,8 +58,8 @@ function jsonOf(event: AgentExecutionEvent | undefined, activated: readonly stri
   const json = StreamResponse.toJSON({ payload: { $case: kind, value: data } as never }) as EventJson;
   if (activated.length > 0) {
     const { message, artifactUpdate, statusUpdate } = json;
-    for (const said of [message, artifactUpdate?.artifact, statusUpdate?.status?.message]) {
-      if (said) said.extensions = [...new Set([...(said.extensions ?? []), ...activated])];
+    for (const part of [message, artifactUpdate?.artifact, statusUpdate?.status?.message]) {
+      if (part) part.extensions = [...new Set([...(part.extensions ?? []), ...activated])];
     }
   }
   return JSON.stringify(json);

@@ -247,8 +247,8 @@ export class JournaledSteps {
         delete step.problem;
       } else if ('problem' in entry.answer) step.problem = entry.answer.problem;
     } else if (step && entry.event === 'ended') {
-      const said = step.called && !entry.error ? resultFrom(step.called, entry.result) : entry.result;
-      const result = entry.answer === undefined ? said : this.answerAt(entry.answer, entry.details);
+      const output = step.called && !entry.error ? resultFrom(step.called, entry.result) : entry.result;
+      const result = entry.answer === undefined ? output : this.answerAt(entry.answer, entry.details);
       step.ended = {
         order: ++this.ends,
         ...(result !== undefined && { result }),

@@ -75,11 +75,11 @@ export function timeOf(ms: unknown, max: number): number {
 
 /** The error of a step as it is stored: name, message and extras, cut to their maximum lengths. */
 export function failureOf(error: unknown): StepFailure {
-  const said = (typeof error === 'object' && error !== null ? error : {}) as Partial<StepFailure>;
+  const failure = (typeof error === 'object' && error !== null ? error : {}) as Partial<StepFailure>;
   return {
-    name: cut(String(said.name), 200),
-    message: cut(String(said.message), STEP_LIMITS.error),
-    ...errorExtras(said),
+    name: cut(String(failure.name), 200),
+    message: cut(String(failure.message), STEP_LIMITS.error),
+    ...errorExtras(failure),
   };
 }
 

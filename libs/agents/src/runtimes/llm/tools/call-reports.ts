@@ -2,11 +2,11 @@ import type { AgentOutput } from '../../../agent-runtime.js';
 
 /** Progress of tool calls, in the order of its arrival. */
 export class CallReports {
-  private readonly said: AgentOutput[] = [];
+  private readonly outputs: AgentOutput[] = [];
   private wake: () => void = () => undefined;
 
   say(output: AgentOutput): void {
-    this.said.push(output);
+    this.outputs.push(output);
     this.wake();
   }
 
@@ -16,10 +16,10 @@ export class CallReports {
     const stop = (): void => void (ended.isOver = true);
     const over = end.then(stop, stop);
     for (;;) {
-      const said = this.said.splice(0);
-      yield* said;
-      if (ended.isOver && this.said.length === 0) return;
-      if (said.length === 0) {
+      const outputs = this.outputs.splice(0);
+      yield* outputs;
+      if (ended.isOver && this.outputs.length === 0) return;
+      if (outputs.length === 0) {
         const reported = new Promise<void>((resolve) => (this.wake = resolve));
         await Promise.race([over, reported]);
       }

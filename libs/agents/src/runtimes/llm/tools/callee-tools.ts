@@ -177,19 +177,19 @@ const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED, TASK_STATE_REJECTED, TASK_STA
 /** The result of a child task, for the model and for the callers of the task. */
 export function replyOf({ slug }: Agent, { task, depth }: ChildTask): ToolResult {
   const state = task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
-  const said = textOf(task.status?.message?.parts ?? []);
+  const statusText = textOf(task.status?.message?.parts ?? []);
   const shown = (content: unknown) => ({ kind: 'agent-reply', data: { agent: slug, depth, content } });
   if (state === TASK_STATE_COMPLETED) {
-    const content = contentOf(task, said);
+    const content = contentOf(task, statusText);
     return { ok: true, content, shown: shown(content) };
   }
   if (isInterrupted(state)) {
     const needs = state === TASK_STATE_AUTH_REQUIRED ? 'auth-required' : 'input-required';
-    const asked = said === '' ? 'It asks for more.' : said;
+    const asked = statusText === '' ? 'It asks for more.' : statusText;
     const text = `${slug} has not finished (${needs}). It says: ${asked}\nTo answer, call this tool again with taskId "${task.id}".`;
     return {
       ok: true,
-      content: { state: needs, question: said, taskId: task.id },
+      content: { state: needs, question: statusText, taskId: task.id },
       text,
       shown: shown(asked),
     };
@@ -200,15 +200,17 @@ export function replyOf({ slug }: Agent, { task, depth }: ChildTask): ToolResult
       : state === TASK_STATE_REJECTED
         ? 'has refused'
         : 'has failed';
-  return { ok: false, content: `${slug} ${how}${said === '' ? '' : `: ${said}`}` };
+  return { ok: false, content: `${slug} ${how}${statusText === '' ? '' : `: ${statusText}`}` };
 }
 
 /** The reply of a child: a text, or `{text, data, files}` with the names of the files. */
-function contentOf({ artifacts }: Task, said: string): unknown {
+function contentOf({ artifacts }: Task, statusText: string): unknown {
   const own = artifacts.filter((artifact) => eventKindOf(artifact) === undefined);
   const texts = own.map(({ parts }) => textOf(parts)).filter((text) => text !== '');
   // Agents reply with artifacts, with the message of their last status, or with both.
-  const text = [...texts, ...(said === '' || texts.includes(said) ? [] : [said])].join('\n');
+  const text = [...texts, ...(statusText === '' || texts.includes(statusText) ? [] : [statusText])].join(
+    '\n',
+  );
   const parts = own.flatMap((artifact) => artifact.parts);
   const data = parts.flatMap(({ content }) => (content?.$case === 'data' ? [content.value as unknown] : []));
   const files = parts.filter(isFile).map(({ filename, mediaType }) => ({ name: filename, mediaType }));

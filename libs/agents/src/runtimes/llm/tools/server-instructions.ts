@@ -14,11 +14,11 @@ const MAX_OF_ALL = 16_000;
  */
 export function withInstructions(
   config: LlmConfig,
-  said: readonly ServerInstructions[] = [],
+  sections: readonly ServerInstructions[] = [],
   notes: readonly string[] = [],
 ): LlmConfig {
   let left = MAX_OF_ALL;
-  const instructions = said.flatMap(({ server, text }) => {
+  const instructions = sections.flatMap(({ server, text }) => {
     const trimmed = text.trim();
     const start = firstCharacters(trimmed, Math.min(MAX_OF_SERVER, left));
     left -= start.length;

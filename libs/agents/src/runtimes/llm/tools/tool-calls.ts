@@ -246,13 +246,13 @@ export function progressOf(
 ): (text: string) => void {
   let last = -Infinity;
   let count = 0;
-  let said = progressSaid(turn, call);
+  let shown = progressSaid(turn, call);
   return (text) => {
     const now = performance.now();
-    if (text === said || now - last < REPORT_MS || count === MAX_REPORTS) return;
+    if (text === shown || now - last < REPORT_MS || count === MAX_REPORTS) return;
     last = now;
     count += 1;
-    said = text;
+    shown = text;
     say(artifactChunk(turn, progressArtifact(call, turn.secrets.redactor.text(text))));
   };
 }

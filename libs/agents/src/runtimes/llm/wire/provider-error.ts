@@ -43,17 +43,17 @@ export function complaintOf(status: number, headers: Headers, body: string): Com
   // The outbound guard bounds its depth, MAX_ERROR_BODY its size.
   const value = parseBoundedJson(body);
   const json = typeof value === 'object' ? value : undefined;
-  const said = json === undefined ? {} : wordsOf(json);
+  const words = json === undefined ? {} : wordsOf(json);
   const isOk = status < 400;
   const document =
     json === undefined ? (isWebPage(body, headers.get('content-type') ?? '') ? 'page' : 'text') : 'json';
   const text = document === 'text' && body.trim() !== '' ? { message: cut(body) } : {};
-  const retryAfterMs = retryAfter(headers) ?? said.retryAfterMs;
+  const retryAfterMs = retryAfter(headers) ?? words.retryAfterMs;
   const shouldRetry = headers.get('x-should-retry');
   return {
     ...text,
-    ...said,
-    status: isOk && said.message !== undefined ? statusOf(said, 400) : status,
+    ...words,
+    status: isOk && words.message !== undefined ? statusOf(words, 400) : status,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(shouldRetry !== null && { shouldRetry: shouldRetry === 'true' }),
     ...((isOk || document === 'page') && { document }),
@@ -77,8 +77,8 @@ export function complaintOfEvent(event: JsonObject, name: string | undefined): C
     (event.detail !== undefined && event.choices === undefined && event.type === undefined);
   if (!isError) return undefined;
   const isCanceled = event.type === 'response.cancelled';
-  const said = { ...(isCanceled && { message: 'It canceled the response.' }), ...wordsOf(event) };
-  return { ...said, status: statusOf(said, 500) };
+  const words = { ...(isCanceled && { message: 'It canceled the response.' }), ...wordsOf(event) };
+  return { ...words, status: statusOf(words, 500) };
 }
 
 type ComplaintText = Omit<Complaint, 'status'>;

@@ -5,5 +5,5 @@ export interface LinkReport {
   /** Why the server does not answer. */
   failure?: McpFailure | undefined;
   /** The end of the program's other output. */
-  said?: string;
+  serverText?: string;
 }

@@ -105,9 +105,9 @@ export function programLink(
   onEnd: () => void = () => undefined,
 ): () => Link {
   let held = '';
-  const onStderr = (said: string): void => {
+  const onStderr = (chunk: string): void => {
     const { log, redactor } = current();
-    const { ready: text, held: rest } = redactor.split(held + said);
+    const { ready: text, held: rest } = redactor.split(held + chunk);
     held = rest;
     log.debug('MCP server says', { text: text.slice(0, MAX_SAID) });
   };

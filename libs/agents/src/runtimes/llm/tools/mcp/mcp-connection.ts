@@ -228,10 +228,10 @@ async function explained(error: unknown, link: Link, late: () => McpFailure): Pr
   const known = isTimeout(error) ? late() : failureOf(error);
   const isClear = known !== undefined && known.kind !== 'broken' && known.kind !== 'silent';
   if (isClear && known.details.status === undefined) return known;
-  const { failure, said } = await link.report();
+  const { failure, serverText } = await link.report();
   if (failure) return failure;
   return known?.kind === 'silent'
-    ? new McpFailure('silent', known.message, { ...known.details, said: said ?? '' })
+    ? new McpFailure('silent', known.message, { ...known.details, serverText: serverText ?? '' })
     : (known ?? error);
 }
 

@@ -15,8 +15,8 @@ export type McpFailureKind = 'error' | 'refused' | 'unreadable' | 'cut' | 'broke
 
 export interface McpFailureDetails {
   /** Text of the server, at most MAX_SAID characters. It may quote secrets. */
-  said?: string;
-  /** Show the end of `said`, not its beginning. */
+  serverText?: string;
+  /** Show the end of `serverText`, not its beginning. */
   fromEnd?: boolean;
   /** HTTP status. */
   status?: number;
@@ -57,15 +57,15 @@ export function whyUnusable(error: unknown, redactor = NOTHING_SECRET): string {
  */
 export function serverFailure(error: unknown, redactor = NOTHING_SECRET): string {
   if (error instanceof McpFailure) {
-    const { said = '', fromEnd = false } = error.details;
+    const { serverText = '', fromEnd = false } = error.details;
     // Before it is cut: a part of a secret would not be recognized.
-    const shown = excerpt(redactor.text(said), fromEnd);
+    const shown = excerpt(redactor.text(serverText), fromEnd);
     const message = redactor.text(error.message);
     return shown === '' ? message : `${message}: "${shown}"`;
   }
   const reason = SPAWN_REASONS.find(([code]) => codesOf(error).includes(code))?.[1];
-  const said = reason ?? failureReason(error) ?? causesOf(error).at(-1)?.message ?? String(error);
-  return redactor.text(said).slice(0, MAX_SHOWN);
+  const text = reason ?? failureReason(error) ?? causesOf(error).at(-1)?.message ?? String(error);
+  return redactor.text(text).slice(0, MAX_SHOWN);
 }
 
 const SPAWN_REASONS = [
@@ -98,9 +98,13 @@ function remedyOf(error: unknown): string | undefined {
 /** A refusal by HTTP status (RFC 9110 §15). */
 export function httpRefusal(
   status: number,
-  { said = '', hadSession = false, rpc }: Pick<McpFailureDetails, 'said' | 'hadSession' | 'rpc'> = {},
+  {
+    serverText = '',
+    hadSession = false,
+    rpc,
+  }: Pick<McpFailureDetails, 'serverText' | 'hadSession' | 'rpc'> = {},
 ): McpFailure {
-  const details = { status, said, hadSession, ...(rpc && { rpc }) };
+  const details = { status, serverText, hadSession, ...(rpc && { rpc }) };
   if (status === 401 || status === 403) {
     const remedy = 'Put a token that the server accepts into headers';
     return new McpFailure('refused', `it does not accept the credentials (HTTP ${status})`, {
@@ -127,11 +131,11 @@ export function unreadable(text: string): McpFailure {
   const remedy = CHECK_URL;
   if (text.trim() === '') return new McpFailure('unreadable', 'its answer is empty', { remedy });
   if (isWebPage(text)) {
-    const details = { said: textOfPage(text), remedy: `${CHECK_URL}. ${CHECK_SIGN_IN}` };
+    const details = { serverText: textOfPage(text), remedy: `${CHECK_URL}. ${CHECK_SIGN_IN}` };
     return new McpFailure('unreadable', 'it answers with a web page, not as an MCP server', details);
   }
-  const said = text.slice(0, MAX_SAID);
-  return new McpFailure('unreadable', 'its answer is not one of an MCP server', { said, remedy });
+  const serverText = text.slice(0, MAX_SAID);
+  return new McpFailure('unreadable', 'its answer is not one of an MCP server', { serverText, remedy });
 }
 
 /** The title of a page, or else its beginning. */
@@ -166,7 +170,7 @@ export function failureOf(error: unknown): McpFailure | undefined {
   // WireFetch leaves redirects to the SDK.
   if (status !== undefined)
     return httpRefusal(status, {
-      said: (error as Error).message.replace(/^.*to endpoint: | \(redirectPolicy.*$/g, ''),
+      serverText: (error as Error).message.replace(/^.*to endpoint: | \(redirectPolicy.*$/g, ''),
     });
   if (codesOf(error).some((code) => BREAKS.has(code))) return BROKEN;
   if (!(error instanceof McpError)) return undefined;

@@ -146,8 +146,8 @@ export class ModernConnection implements ServerConnection {
     if (known.includes(VERSION)) return 'modern';
     // Those before have a handshake, which the other connection makes.
     if (known.some((version) => version < VERSION) || known.length === 0) return 'older';
-    const said = known.join(', ').slice(0, 200);
-    throw new McpFailure('error', `it supports no version of MCP that Baton supports (${said})`);
+    const named = known.join(', ').slice(0, 200);
+    throw new McpFailure('error', `it supports no version of MCP that Baton supports (${named})`);
   }
 
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
@@ -304,10 +304,10 @@ function answerOf(result: unknown, mayWait: boolean): CallAnswer {
     const receivedAt = clock.date().toISOString();
     return { task: { taskId, receivedAt, ttlMs: kept, pollIntervalMs: intervalOf(pollIntervalMs) } };
   }
-  const said = String(resultType).slice(0, 40);
+  const type = String(resultType).slice(0, 40);
   throw new McpFailure(
     'unreadable',
-    `it answers with a result of the type "${said}", which Baton did not ask for`,
+    `it answers with a result of the type "${type}", which Baton did not ask for`,
   );
 }
 

@@ -52,9 +52,11 @@ export async function pollTask(
   const pause = Math.min(Math.max(age / 10, MIN_PAUSE_MS), MAX_PAUSE_MS);
   const waitMs = Math.min(Math.max(state.pollIntervalMs, pause), MAX_INTERVAL_MS);
   if (state.status === 'failed')
-    throw new McpFailure('error', 'its task has failed', { said: state.said ?? state.statusMessage ?? '' });
+    throw new McpFailure('error', 'its task has failed', {
+      serverText: state.said ?? state.statusMessage ?? '',
+    });
   if (state.status === 'cancelled')
-    throw new McpFailure('error', 'its task was canceled there', { said: state.statusMessage ?? '' });
+    throw new McpFailure('error', 'its task was canceled there', { serverText: state.statusMessage ?? '' });
   if (state.status === 'working') assertInTime(task);
   return { state, waitMs };
 }
@@ -62,9 +64,9 @@ export async function pollTask(
 const isSilent = (error: unknown): boolean => error instanceof McpFailure && error.kind === 'silent';
 
 function unknownTaskError({ details }: McpFailure): McpFailure {
-  const { said = '' } = details;
+  const { serverText = '' } = details;
   return new McpFailure('error', 'it no longer knows the task of this call, so its result is not known', {
-    said,
+    serverText,
   });
 }
 

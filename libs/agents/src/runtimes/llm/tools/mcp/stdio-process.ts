@@ -106,10 +106,10 @@ export class StdioProcess implements Transport {
   /** How the process ended, and the end of its other output. */
   async report(): Promise<LinkReport> {
     await this.drained;
-    const said = this.errors.trim() === '' ? this.stray : this.errors;
+    const serverText = this.errors.trim() === '' ? this.stray : this.errors;
     const { kind, message, details } = this.failure ?? {};
-    if (kind === undefined || message === undefined) return { said };
-    return { said, failure: new McpFailure(kind, message, { ...details, said, fromEnd: true }) };
+    if (kind === undefined || message === undefined) return { serverText };
+    return { serverText, failure: new McpFailure(kind, message, { ...details, serverText, fromEnd: true }) };
   }
 
   /** Ends the process and its children: closes the input, then SIGTERM, then SIGKILL. */

@@ -82,19 +82,19 @@ function serverError(error: unknown): McpFailure | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   const { code, message, data } = error as JsonObject;
   if (code === undefined && message === undefined) return undefined;
-  const said = typeof message === 'string' ? message : JSON.stringify(message ?? '');
+  const text = typeof message === 'string' ? message : JSON.stringify(message ?? '');
   const isCode = typeof code === 'number' || typeof code === 'string';
   const named = isCode ? `the error ${String(code).slice(0, 40)}` : 'an error';
   const rpc = typeof code === 'number' ? { rpc: { code, ...(data !== undefined && { data }) } } : {};
-  return new McpFailure('error', `it answers with ${named}`, { said: said.slice(0, MAX_SAID), ...rpc });
+  return new McpFailure('error', `it answers with ${named}`, { serverText: text.slice(0, MAX_SAID), ...rpc });
 }
 
 /** A JSON-RPC error in the body of an HTTP error: its code and message. */
-export function errorInBody(body: unknown): Pick<McpFailureDetails, 'said' | 'rpc'> | undefined {
+export function errorInBody(body: unknown): Pick<McpFailureDetails, 'serverText' | 'rpc'> | undefined {
   const { error } = (typeof body === 'object' && body !== null ? body : {}) as JsonObject;
   const { code, message, data } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject;
   if (typeof message !== 'string' || typeof code !== 'number') return undefined;
-  return { said: `${code} ${message}`, rpc: { code, ...(data !== undefined && { data }) } };
+  return { serverText: `${code} ${message}`, rpc: { code, ...(data !== undefined && { data }) } };
 }
 
 /** The used members of the answer to `initialize`. Undefined: it is not one. */

@@ -158,8 +158,8 @@ const textOf = async (response: Response): Promise<string> =>
 async function refusalOf(response: Response, hadSession: boolean): Promise<McpFailure> {
   const text = await excerptOf(response);
   const json = parsed(text) ?? parsed(/^data:(.*)$/m.exec(text)?.[1] ?? '');
-  const said = errorInBody(json) ?? { said: textOfPage(text) };
-  return httpRefusal(response.status, { ...said, hadSession });
+  const details = errorInBody(json) ?? { serverText: textOfPage(text) };
+  return httpRefusal(response.status, { ...details, hadSession });
 }
 
 const excerptOf = async (response: Response): Promise<string> => {
