@@ -170,7 +170,7 @@ describeContract(
         expect(await statusOf({ Host: `${HOST.toUpperCase()}:8080` })).toBe(200);
       });
 
-      it('is no other caller', async () => {
+      it('exists at its public host alone', async () => {
         for (const host of ['unbound.example', PRIVATE]) {
           const answer = await post('who', message('hi'), { Host: host });
           expect([answer.status, answer.headers['www-authenticate']]).toEqual([

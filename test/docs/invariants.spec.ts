@@ -32,7 +32,7 @@ describe('docs/inside/invariants.md', () => {
   });
 });
 
-it('a test that is skipped, to be done, expected to fail or only mentioned is none', () => {
+it('a test that is skipped, to be done, expected to fail or only mentioned does not count', () => {
   const source = `
     it('plain', () => {});
     it.each(['a'])('each', () => {});

@@ -137,7 +137,7 @@ describe('a peer that breaks HTTP', () => {
     expect(answer.split(/(?=HTTP\/1\.1 \d)/).map(statusOf)).toEqual(['200', '200', '400']);
   });
 
-  it('with a chunk that is none is answered with 400', async () => {
+  it('with an invalid chunk is answered with 400', async () => {
     expect(statusOf(await answerTo(`${chunkedPost()}zz\r\nhello`))).toBe('400');
   });
 

@@ -68,7 +68,7 @@ describe('the records of model calls', () => {
     await Promise.all([provider.stop(), server.stop()]);
   });
 
-  it('have what was sent and said, and nothing of the key', async () => {
+  it('have the request and the answer, and nothing of the key', async () => {
     provider.reply(CALLS_TOOL, { text: `I saw ${KEY}.` });
     const { id, entries } = await ask('all', `My key is ${KEY}`);
     expect(entries).toHaveLength(2);

@@ -193,7 +193,7 @@ it('the extended card of an agent is for callers with the scopes that its file n
 });
 
 describe('an agent that is taken away', () => {
-  it('ends what it has been asked, and its callers see the end; no other caller finds it', async () => {
+  it('ends its tasks, and its callers see the end; no other caller finds them', async () => {
     await baton(`agents apply -f ${write('gone.yaml', SUPPORT.replaceAll('support', 'gone'))}`);
     const gone = caller('gone');
     const frames = gone.stream('SendStreamingMessage', sendParams('hello'));

@@ -240,7 +240,7 @@ describe('a client that has tasks', () => {
     expect(result.content).toEqual([{ type: 'text', text: 'the answer' }]);
   });
 
-  it('is not asked what it has not declared', async () => {
+  it('is not asked without the capability for it', async () => {
     const { taskId } = await made({ message: 'x' }, { askInput: true });
     await until(taskId as string, 'input_required');
     const mute = { capabilities: { extensions: TASKS.extensions } };

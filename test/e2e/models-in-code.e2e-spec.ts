@@ -165,7 +165,7 @@ describe('models in code', () => {
     expect(task.status.message.parts.map(({ data }: any) => data)).toEqual([{ score: 7 }]);
   });
 
-  it('remember values and what was said in a context, and nothing of another tenant or caller', async () => {
+  it('remember values and messages of a context, and nothing of another tenant or caller', async () => {
     const contextId = 'a-conversation';
     const [stranger, colleague] = [await stack.createTenant(), await stack.createToken(tenant.slug)];
     const say = async (word: string, token = tenant.token): Promise<[string, unknown]> => {

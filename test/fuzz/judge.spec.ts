@@ -51,7 +51,7 @@ describe('the id of a refusal', () => {
   const cut = { ...sent(), body: Buffer.from('{"jsonrpc":"2.0","id":7,"params":[[[[') };
   const refusal = (id: unknown, code: number) => answer({ jsonrpc: '2.0', id, error: { ...error, code } });
 
-  it('may have been read before what was refused, and is none that the body does not have', () => {
+  it('may have been read before the refused part, and is always in the body', () => {
     expect(judge(cut, refusal(7, -32600))).toBeUndefined();
     expect(judge(cut, refusal(8, -32600))).toBeDefined();
     expect(judge(cut, refusal(7, -32602))).toBeDefined();
@@ -91,7 +91,7 @@ describe('a run that has tried too little', () => {
     shortfalls({ parts: of, neighbour: { answered, slowestMs: 1 } });
   const model = { cases: 100, answered: 100, endings: { completed: 50, failed: 50 } };
 
-  it('is no clean run', () => {
+  it('is not a clean run', () => {
     expect(report({ model })).toEqual([]);
     expect(report({ model: { ...model, answered: 80 } })).toEqual([
       'model: only 80 of 100 cases were answered',

@@ -89,7 +89,7 @@ it('every other route refuses a caller without a token', async () => {
   expect(answers.filter(([, status]) => status !== 401 && status !== 405)).toEqual([]);
 });
 
-it('what is for operators is on the management port alone, however its path is spelled', async () => {
+it('routes of operators are on the management port alone, for every spelling of the path', async () => {
   const spellings = (path: string): string[] => [
     path,
     `${path}/`,

@@ -63,7 +63,7 @@ async function webhooks(line: string) {
 const PATH = `/v1/webhooks/${ID}`;
 
 describe('baton webhooks', () => {
-  it('create sends what is named, and prints the secret', async () => {
+  it('create sends the given options, and prints the secret', async () => {
     answer = { status: 201, body: { ...WEBHOOK, secret: SECRET } };
     const line = 'create https://receiver.example/baton --agent helper index --state completed failed';
     expect(await webhooks(line)).toEqual({
@@ -214,7 +214,7 @@ describe('baton webhooks', () => {
     });
   });
 
-  it('asks nothing if nothing is to be changed, or a number is none', async () => {
+  it('sends no request without a change, or with an invalid number', async () => {
     expect(await webhooks(`set ${ID}`)).toMatchObject({
       code: EXIT.usage,
       err: 'Nothing to change: give --to, --agent, --state or --all.',

@@ -17,7 +17,7 @@ const loose = { maxDepth: 1000, maxValues: 1000 };
 const anyJson = fc.oneof(fc.jsonValue({ maxDepth: 6 }), fc.string({ unit: 'binary' }), fc.string());
 
 describe('the limits of JSON', () => {
-  it('refuses exactly what is deeper than the limit', () => {
+  it('refuses exactly depth above the limit', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.integer({ min: 1, max: 6 }), (value, max) => {
         const text = JSON.stringify(value);
@@ -41,7 +41,7 @@ describe('the limits of JSON', () => {
 });
 
 describe('JSON before it is parsed', () => {
-  it('is as deep as it is found to be, whatever its strings hold and wherever it is cut', () => {
+  it('has its real depth, with any strings and in any chunks', () => {
     fc.assert(
       fc.property(anyJson, fc.integer({ min: 1, max: 7 }), fc.nat(), (value, maxDepth, at) => {
         const bytes = Buffer.from(JSON.stringify({ 'a\\"[{': '\\"[[[', value }));

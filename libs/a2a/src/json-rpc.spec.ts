@@ -105,7 +105,7 @@ describe('a JSON-RPC envelope', () => {
     expect(error.message).toMatch('200 levels');
   });
 
-  it('takes what is deep but within the limit', () => {
+  it('accepts depth within the limit', () => {
     const deep = '['.repeat(150) + ']'.repeat(150);
     expect(() => decodeEnvelope(`{"jsonrpc":"2.0","id":1,"method":"m","params":${deep}}`)).not.toThrow();
   });

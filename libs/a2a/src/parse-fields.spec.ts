@@ -26,7 +26,7 @@ function violations(raw: unknown): Record<string, string> {
 }
 const mcp = (...servers: unknown[]) => ({ tools: { mcp: servers } });
 
-describe('what is wrong with a value that a person wrote', () => {
+describe('the error of a value that a person wrote', () => {
   it('is named by its whole path, each fault for itself', () => {
     expect(violations({ ...mcp({ url: 'https://a.example' }), tool: 1, model: 2 })).toEqual({
       'config.tool': expect.stringContaining('correct its name or take it out'),
@@ -36,7 +36,7 @@ describe('what is wrong with a value that a person wrote', () => {
     expect(violations(7)).toEqual({ config: expect.stringContaining('expected object') });
   });
 
-  it('is short, however many fields are wrong', () => {
+  it('is short for any number of wrong fields', () => {
     const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`name-${n}`, n]));
     const messageFor = (raw: unknown): string => {
       try {

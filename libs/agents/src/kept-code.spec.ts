@@ -51,7 +51,7 @@ const unpack = async (archive: Buffer, code: string, kept = new KeptCode()) => {
 const temporaryCopies = () => join(root, 'tmp', `baton-agents-${process.getuid?.() ?? 0}`, '.kept');
 
 describe('the kept code of an agent', () => {
-  it('has its files, and links to packages, hidden files and what is beside and above the folder', async () => {
+  it('has its files, and links to packages, hidden files and the files beside and above the folder', async () => {
     const directory = agentsWith({
       'a/index.mjs': 'export default 1;',
       'a/lib/words.txt': 'words',

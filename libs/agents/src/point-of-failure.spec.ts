@@ -55,7 +55,7 @@ describe('the point where a task of an agent in code has failed', () => {
     expect(pointOfFailure([...journal('begun 1'), called], 'run').dropped).toEqual([]);
   });
 
-  it('is no step whose failure the code has handled', () => {
+  it('is not a step whose failure the code has handled', () => {
     expect(ofSteps('begun 1', 'error 1', 'begun 2', 'ended 2')).toEqual([]);
     expect(ofSteps('begun 1', 'error 1', 'begun 2', 'error 2')).toEqual([4]);
   });
@@ -65,7 +65,7 @@ describe('the point where a task of an agent in code has failed', () => {
     expect(ofSteps()).toEqual([]);
   });
 
-  it('is none that can be gone on from, if the finished steps were undone', () => {
+  it('is not a point to continue from, if the finished steps were undone', () => {
     const undone = journal('begun 1', 'ended 1', 'compensating');
     undone[2]!.event = 'compensating';
     expect(pointOfFailure(undone, 'run').undoneAt).toBe(3);

@@ -33,7 +33,7 @@ describe('the steps of a canceled task that are undone', () => {
     expect(stepsToUndo(entries)).toEqual({ runId: 'run 7', execution: 1, steps: [1, 3], unknown: [4] });
   });
 
-  it('are none that have failed for good, and none of an execution before', () => {
+  it('exclude those that have failed for good, and those of an earlier execution', () => {
     expect(stepsToUndo(journal('undoable 1', 'error 1'))).toBeUndefined();
     expect(stepsToUndo(journal('begun 1', 'ended 1'))).toBeUndefined();
     expect(stepsToUndo([])).toBeUndefined();

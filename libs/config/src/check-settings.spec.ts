@@ -4,7 +4,7 @@ import { SETTING_NAMES } from './settings.js';
 const named = (...names: string[]) =>
   unknownSettings(Object.fromEntries(names.map((name) => [name, 'hunter2'])));
 
-describe('names that look like a setting and are none', () => {
+describe('names that resemble a setting and are none', () => {
   it.each([
     ['LIMIT_RUN_AT_ONCE', 'LIMIT_RUNS_AT_ONCE'],
     ['LIMIT_STORED_BYTE', 'LIMIT_STORED_BYTES'],

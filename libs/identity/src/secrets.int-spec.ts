@@ -114,7 +114,7 @@ describe('secrets', () => {
     expect((row!.ciphertext as Buffer).length).toBe(VALUE.length + 16);
   });
 
-  it('of one tenant are none of another’s, not even when the row is copied to it', async () => {
+  it('of one tenant cannot be read by another, not even when the row is copied to it', async () => {
     await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     expect(await secrets(one).get(other, 'openai', [])).toBeUndefined();
     expect(await secrets(one).list(other)).toEqual([]);

@@ -82,7 +82,7 @@ describe('a stream of events', () => {
     expect(error).toBe('"host" sent a stream of more than 90 bytes');
   });
 
-  it('is no work again and again for its parser, in however small pieces an event comes', async () => {
+  it('reaches its parser as one chunk, also an event in many small pieces', async () => {
     const { chunks } = await passed([...Array<string>(20_000).fill('data: 1234567890'), '\n\n'], wide);
     expect(chunks).toHaveLength(1);
   });

@@ -52,7 +52,7 @@ describe('logger', () => {
     expect(JSON.stringify(lines[0])).toMatch(/no route.*unplugged/);
   });
 
-  it('writes what was thrown and is no error', () => {
+  it('writes a thrown value that is no error', () => {
     const { logger, lines } = recording('info');
     for (const err of ['a text', undefined, null, 7]) logger.error('failed', { err });
     expect(lines.map(({ err }) => err)).toEqual(['a text', undefined, null, 7]);

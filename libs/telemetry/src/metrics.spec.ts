@@ -7,7 +7,7 @@ const RUN_SECONDS = histogram('baton_run_seconds', 'Duration of runs', ['outcome
 const QUEUE_DEPTH = gauge('baton_queue_depth', 'Jobs in the queue by state', ['state']);
 
 describe('metrics', () => {
-  it('shows what was counted, under the content type of Prometheus', async () => {
+  it('shows the counts, under the content type of Prometheus', async () => {
     const metrics = new Metrics();
     metrics.get(RUNS_FINISHED).inc({ outcome: 'completed' });
     metrics.get(EVENTS_APPENDED).inc(3);

@@ -63,7 +63,7 @@ describe('calls of a suspended tenant', () => {
     expect(await response.json()).toMatchObject({ error: { message: REASON } });
   });
 
-  it('are none of those of other tenants, and are answered again when it is resumed', async () => {
+  it('exclude those of other tenants, and are answered again when it is resumed', async () => {
     expect((await api.rpc(request.get, { authorization: 'Bearer stranger' })).status).toBe(200);
     api.suspended.clear();
     expect((await api.rpc(request.get)).status).toBe(200);

@@ -246,7 +246,7 @@ describe('/v1/admin/tenants', () => {
     });
   });
 
-  it('changes where agents may call, and names the pattern that is none', async () => {
+  it('changes where agents may call, and names an invalid pattern', async () => {
     const { id } = (await ask('POST', 'tenants', { slug: 'fenced' })).json as { id: string };
     const patch = async (body: object) => {
       const { status, json } = await ask('PATCH', 'tenants/fenced', body);

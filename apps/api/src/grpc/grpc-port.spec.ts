@@ -110,7 +110,7 @@ describe('the gRPC port', () => {
     session.close();
   });
 
-  it('survives messages that are none', async () => {
+  it('survives invalid messages', async () => {
     const path = '/lf.a2a.v1.A2AService/SendMessage';
     for (const bytes of [Buffer.from([0xff, 0xff]), Buffer.alloc(1000, 0x0a), Buffer.from([0x0a, 0x7f])]) {
       const metadata = new Metadata();

@@ -64,7 +64,7 @@ describe('health and reflection over gRPC', () => {
     expect(await statusOf(`/${REFLECTION}/ServerReflectionInfo`, framed(16_000_000, 10))).toBe('8');
   });
 
-  it('refuse a message that is none', async () => {
+  it('refuse an invalid message', async () => {
     // A text that ends after its length.
     const unreadable = Buffer.from([0, 0, 0, 0, 2, 0x0a, 0x7f]);
     for (const rpc of [`${HEALTH}/Check`, `${HEALTH}/Watch`, `${REFLECTION}/ServerReflectionInfo`]) {

@@ -17,7 +17,7 @@ const readyz = async () => {
 };
 
 describe('health', () => {
-  it('is alive as long as it answers, whatever is broken behind it', async () => {
+  it('is alive as long as it answers, with any fault behind it', async () => {
     api.database.ping = async () => Promise.reject(new Error('gone'));
     const response = await fetch(`${api.url}/healthz`);
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
@@ -79,7 +79,7 @@ describe('health', () => {
     expect(pings).toBeLessThan(20);
   });
 
-  it('names each thing that is in the way', async () => {
+  it('names each blocking object', async () => {
     api.database.ping = async () => Promise.reject(new Error('connection refused'));
     api.database.pendingMigrations = async () => ['0002_runs'];
     api.messaging.ping = async () => Promise.reject(new Error('no route'));

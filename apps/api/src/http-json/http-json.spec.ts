@@ -202,7 +202,7 @@ describe('A2A 1.0 over HTTP+JSON', () => {
     });
   });
 
-  it('refuses what is no request before the operation is asked', async () => {
+  it('refuses an invalid request before the operation is called', async () => {
     const refusals: [number, string, Ask][] = [
       [400, 'PARSE_ERROR', { body: '', headers: { 'content-type': 'application/json' } }],
       [400, 'PARSE_ERROR', { body: '{' }],

@@ -165,7 +165,7 @@ describe('messages of gRPC', () => {
     expect((await grpc.ask('SendMessage', sendOf(2 * MIB), ECHO)).end.status).toBe('OK');
   });
 
-  it('take no memory any more when they have arrived, however long the stream goes on', async () => {
+  it('take no memory after their arrival, for any length of the stream', async () => {
     Object.assign(api.operations, {
       sendStreamingMessage: async function* (_: unknown, __: unknown, signal: AbortSignal) {
         yield [taskItem()];

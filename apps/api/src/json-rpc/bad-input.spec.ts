@@ -30,7 +30,7 @@ async function refusal(response: Response): Promise<Refusal> {
 const send = (message: unknown) => ({ ...request.send, params: { message } });
 const good = { messageId: 'm-1', role: 'ROLE_USER', parts: [{ text: 'hi' }] };
 
-describe('what is no request', () => {
+describe('an invalid request', () => {
   it.each<[string, string | Uint8Array, number, RegExp]>([
     ['no body', '', -32700, /empty/],
     ['no JSON', '{"jsonrpc":', -32700, /not JSON/],

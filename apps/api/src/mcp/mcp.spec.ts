@@ -109,7 +109,7 @@ describe('the revision without sessions', () => {
     },
   );
 
-  it('decodes a name in the header that is no plain text', async () => {
+  it('decodes an encoded name in the header', async () => {
     const name = Buffer.from('echo').toString('base64');
     const headers = { 'mcp-name': `=?base64?${name}?=` };
     const { result } = await caller.tool('echo', { message: 'x' }, { headers, accept: 'application/json' });
@@ -554,7 +554,7 @@ describe('what a task asks of a person', () => {
     });
   });
 
-  it('is a plain answer if its form is none that a client can show', async () => {
+  it('is a plain answer if no client can show its form', async () => {
     for (const properties of [{ a: { type: 'object' } }, { a: { $ref: 'https://example.com' } }, { a: 1 }]) {
       const { inputRequests } = await asked(waiting({ requestedSchema: { type: 'object', properties } }));
       expect(inputRequests['question/m'].params.requestedSchema.properties).toHaveProperty('answer');
@@ -685,7 +685,7 @@ describe('what a task asks of a person', () => {
     expect(sent).toEqual(['by-message', 'task-1', [{ $case: 'data', value }]]);
   });
 
-  it('ignores responses to what the task does not wait for, and names one that is none', async () => {
+  it('ignores responses to other questions, and names an invalid one', async () => {
     await asked(approvals());
     const sent: string[] = [];
     api.operations.sendMessage = async (_context, { message }) => {

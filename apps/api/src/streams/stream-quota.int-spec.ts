@@ -232,7 +232,7 @@ describe('slots for streams', () => {
     expect((await open(alive, tenant)).refusal).toBeUndefined();
   });
 
-  it('are noted again when what was noted is lost', async () => {
+  it('are counted again when the counts are lost', async () => {
     jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance'] });
     try {
       const tenant = newTenant(2);

@@ -8,7 +8,7 @@ describe('the difference of two texts', () => {
     expect(diffLines('', '')).toEqual([]);
   });
 
-  it('shows what goes and what comes, with a little of what is around it', () => {
+  it('shows removed and added lines, with a few lines around them', () => {
     const before = text('1', '2', '3', '4', 'model: a', '6', '7', '8', '9');
     const after = text('1', '2', '3', '4', 'model: b', '6', '7', '8', '9', '10');
     expect(diffLines(before, after)).toEqual([
@@ -25,7 +25,7 @@ describe('the difference of two texts', () => {
     ]);
   });
 
-  it('keeps what both have in common, however much is moved, and is whole for a new text', () => {
+  it('keeps common lines, however much is moved, and is whole for a new text', () => {
     expect(diffLines(text('a', 'b', 'c'), text('c', 'a', 'b'))).toEqual(['+ c', '  a', '  b', '- c']);
     expect(diffLines('', text('a', 'b'))).toEqual(['+ a', '+ b']);
     expect(diffLines(text('a'), '')).toEqual(['- a']);

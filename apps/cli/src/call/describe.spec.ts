@@ -30,7 +30,7 @@ describe('what an agent said, for people', () => {
     );
   });
 
-  it('is the text of its artifacts; what is no text is JSON or named', () => {
+  it('is the text of its artifacts; other parts are JSON or a name', () => {
     const parts = [
       text('see '),
       part({ $case: 'data', value: { a: 1 } }),

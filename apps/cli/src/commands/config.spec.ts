@@ -14,7 +14,7 @@ async function check(source: Record<string, string>, ...options: string[]) {
 }
 
 describe('config check', () => {
-  it('names what is set, and nothing else if all is well', async () => {
+  it('names the settings, and nothing else without a fault', async () => {
     expect(await check({ DATABASE_URL, LEASE_MS: '5000' })).toEqual({
       code: 0,
       out: 'Set: DATABASE_URL, LEASE_MS. The other settings have their defaults.',

@@ -70,7 +70,7 @@ describe('the check of a replica', () => {
     expect(ofReplica({})).toEqual([]);
   });
 
-  it('names a server that is none, and one that isolates no tenants', () => {
+  it('names an unusable server, and one that isolates no tenants', () => {
     expect(ofReplica({ isReadOnly: false })).toEqual([
       expect.stringMatching(/^warning Replica: Let DATABASE_REPLICA_URL name a streaming standby/),
     ]);

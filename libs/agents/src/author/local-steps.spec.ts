@@ -248,7 +248,7 @@ describe('durable steps in a unit test', () => {
     );
   });
 
-  it('reject when the test cancels the task, and the run has what was said', async () => {
+  it('reject when the test cancels the task, and the run has the output so far', async () => {
     const executor = executorOf(async ({ step }) => {
       await step('book', () => 'room');
       return step(

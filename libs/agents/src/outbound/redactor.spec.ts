@@ -31,6 +31,6 @@ it.each(QUOTES)('is taken out of %j', (quote) => {
   }
 });
 
-it('leaves the rest as it is, also what happens to look like a very short secret', () => {
+it('leaves the rest unchanged, also text that resembles a very short secret', () => {
   expect(redactor.text(`an abc of ${SECRET}!`)).toBe('an abc of [secret]!');
 });

@@ -22,7 +22,7 @@ describe('the messages of callers', () => {
   });
   const asking = said('who?', 'ROLE_AGENT');
 
-  it('belong to the events that accepted them, with what was asked before', () => {
+  it('belong to the events that accepted them, with the questions before', () => {
     expect([...sentMessages(taskOf([said('hi'), asking, said('Ada')], [4, 1]))]).toEqual([
       [4, { message: said('Ada'), asked: asking.parts }],
       [1, { message: said('hi'), asked: [] }],

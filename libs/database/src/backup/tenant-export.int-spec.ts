@@ -230,7 +230,7 @@ it('a run cannot move: its task refuses the export, or is left out with its log'
   expect((await read(target, id, ended!)).task).toBeDefined();
 });
 
-it('what is no whole export leaves nothing behind', async () => {
+it('an incomplete export leaves nothing behind', async () => {
   await work();
   const { file } = await exported();
   const lines = file.trimEnd().split('\n');

@@ -186,7 +186,7 @@ describe('the journal of a task', () => {
     expect(await journal.read(tenantId, taskId)).toEqual([]);
   });
 
-  it('shows the newest calls of models without what was said, whatever a model has written', async () => {
+  it('shows the newest model calls without their content, for any output of a model', async () => {
     const run = await startTask(stores);
     const { tenantId, taskId, runId, attempt } = run;
     const usage = {
@@ -374,7 +374,7 @@ describe('the journal of a task', () => {
     ]);
   });
 
-  it('shows a step that waits for a word on its unknown outcome, and what was done about it', async () => {
+  it('shows a step that waits for a decision on its unknown outcome, and the decision', async () => {
     const run = await startTask(stores);
     const { tenantId, taskId } = run;
     const step = { execution: 1, id: 1, at: '2026-01-31T12:00:00.000Z' };

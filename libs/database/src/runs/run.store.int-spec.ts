@@ -103,7 +103,7 @@ describe('claim', () => {
     });
   });
 
-  it('finds nothing under ids that are none, or of another tenant', async () => {
+  it('finds nothing under invalid ids, or those of another tenant', async () => {
     const input = newTask();
     await stores.tasks.create(input);
     expect(await stores.runs.claim(input.tenantId, 'nonsense', 'w', LEASE_MS)).toBeUndefined();

@@ -346,7 +346,7 @@ describe('a spending cap', () => {
     expect(await usageOf(tenantId)).toEqual([{ key: 'remote', agentMicros: 60 + 25 + 15 + 50 }]);
   });
 
-  it('is no condition for what a task costs to be in the usage, once', async () => {
+  it('is not needed to have the cost of a task in the usage, once', async () => {
     const { tenantId, run } = await tenant();
     const charges = new SpendingChargeStore(stores.database);
     const { task: taskId, id: runId } = await run({ agent: 'remote' });

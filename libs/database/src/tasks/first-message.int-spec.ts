@@ -39,7 +39,7 @@ describe('the beginning of a first message', () => {
     expect(tasks[0]).not.toHaveProperty('firstMessage');
   });
 
-  it('is the text around what was searched for', async () => {
+  it('is the text around the match', async () => {
     const input = newTask({ text: `${'begin '.repeat(40)}the Needle ${'end '.repeat(40)}` });
     await stores.tasks.create(input);
     const { tasks } = await stores.tasks.search({ tenantId: input.tenantId, pageSize: 1 }, 'needle', 10);

@@ -171,7 +171,7 @@ describe('a task that is larger than what one call may read', () => {
   });
 });
 
-describe('what was replaced', () => {
+describe('replaced output', () => {
   it('is not read again: a task costs what its artifacts are, not what its turn said', async () => {
     const run = await startTask(stores);
     let head = 2;

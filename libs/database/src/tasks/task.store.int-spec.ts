@@ -55,7 +55,7 @@ describe('a new task', () => {
     expect(stored?.task.status?.message?.parts[0]?.content?.value).toBe(text);
   });
 
-  it('is not found under an id that is no uuid, nor by another tenant', async () => {
+  it('is not found under an invalid id, nor by another tenant', async () => {
     const { tenantId, task } = newTask();
     expect(await stores.tasks.get(tenantId, 'nonsense')).toBeUndefined();
     expect(await stores.tasks.readEvents(tenantId, "' OR 1=1", 0, 1)).toEqual([]);

@@ -66,7 +66,7 @@ describe('the total of a long list', () => {
     expect(store.begun).toEqual([LISTED]);
   });
 
-  it('is no error when it cannot be counted', async () => {
+  it('does not fail when it cannot be counted', async () => {
     jest.useFakeTimers({ doNotFake: ['performance'] });
     jest.spyOn(performance, 'now').mockImplementation(() => Date.now());
     store.failures = 1;

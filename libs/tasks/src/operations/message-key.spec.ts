@@ -131,7 +131,7 @@ describe('the key of a message', () => {
 });
 
 describe('the key of a message with an Idempotency-Key', () => {
-  it('is the header alone; what was sent stands beside it', () => {
+  it('is the header alone; the content is beside it', () => {
     const other = message({ parts: [text('other')] });
     expect(hex(other, { header: 'k' })).toBe(hex(message(), { header: 'k' }));
     expect(contentOf(other)).not.toBe(contentOf(message()));

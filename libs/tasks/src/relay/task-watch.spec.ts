@@ -177,7 +177,7 @@ describe('TaskWatch', () => {
     expect(await seen).toEqual([1, 2]);
   });
 
-  it('finds on refresh what was never signalled', async () => {
+  it('finds events without a signal on refresh', async () => {
     const watch = watchFrom(0);
     const seen = collect(watch);
     log.add(TASK_STATE_WORKING, TASK_STATE_COMPLETED);

@@ -95,7 +95,7 @@ describe('the retention sweep', () => {
     expect(store.retentions).toEqual([{ tenantId: 'strict', days: 7 }]);
   });
 
-  it('brings to its end what was begun, also when every tenant keeps everything by now', async () => {
+  it('finishes begun deletions, also when every tenant keeps everything by now', async () => {
     limits = { strict: null };
     await sweep.runOnce();
     expect(store.asked).toEqual([

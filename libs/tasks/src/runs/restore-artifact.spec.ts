@@ -69,7 +69,7 @@ describe('an artifact that is too large to be held (invariant 10)', () => {
 });
 
 describe('a task that its agent was given in part', () => {
-  it('is not cut by an agent that hands it back with what it has added', () => {
+  it('is not cut by an agent that returns it with its additions', () => {
     const { snapshot } = claimedRun();
     const given = {
       ...snapshot.task,

@@ -298,7 +298,7 @@ it('a run that another worker has, or that is over, is not executed', async () =
   expect(await logOf(job)).toHaveLength(3);
 });
 
-it('an agent that throws fails its task; what it has said stays, and only the operator reads why', async () => {
+it('an agent that throws fails its task; its output stays, and only the operator reads the reason', async () => {
   act = async function* (turn) {
     yield chunk(turn, 'so far', false);
     throw new Error('secret reason');
@@ -312,7 +312,7 @@ it('an agent that throws fails its task; what it has said stays, and only the op
   expect(await runOf(job)).toMatchObject({ state: 'failed', error: 'secret reason' });
 });
 
-it('a turn that Postgres has left goes on, and is no failure of its agent', async () => {
+it('a turn that has lost Postgres continues, and is not a failure of its agent', async () => {
   act = async function* (turn) {
     yield chunk(turn, `attempt ${turn.attempt}`, false);
     if (turn.attempt === 1) throw new DatabaseUnavailableError('Postgres is not available');

@@ -83,7 +83,7 @@ describe('the time after', () => {
     );
   });
 
-  it('is none when it fires once, has ended, is paused or has made as many as it should', () => {
+  it('is absent when it fires once, has ended, is paused or has made its maximum', () => {
     expect(next({ cron: null, at: DUE })).toBeNull();
     expect(next({ endsAt: after(59_999) })).toBeNull();
     expect(next({ paused: true, nextAt: null, pendingAt: DUE })).toBeNull();

@@ -224,7 +224,7 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     expect((await tenants.create('acme', PLATFORM_ACTOR)).id).not.toBe(id);
   });
 
-  it('that is deleted leaves no row in any table that there is; what was interrupted is continued', async () => {
+  it('that is deleted leaves no row in any table; an interrupted deletion is continued', async () => {
     await dropConditions(client);
     const names = await tenantTables(client);
     for (const name of names) {

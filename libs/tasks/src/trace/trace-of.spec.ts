@@ -84,7 +84,7 @@ describe('the trace of a task', () => {
     ]);
   });
 
-  it('has an attempt for each worker that the run had, and progress is none', () => {
+  it('has an attempt for each worker that the run had, and progress is not one', () => {
     expect(
       trace({
         runs: [run('a', 0, { state: 'failed', attempt: 3, finishedAt: at(9) })],

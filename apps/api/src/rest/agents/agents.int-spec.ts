@@ -344,7 +344,7 @@ describe('agents in code that workers could not load', () => {
     expect(await seen(tenant)).toBeUndefined();
   });
 
-  it('are listed whatever stands in their errors', async () => {
+  it('are listed with any text in their errors', async () => {
     const tenant = await Tenant.create();
     const workers = app.get(WorkerStore, { strict: false });
     // The cut at 1,000 characters is in the middle of the emoji.

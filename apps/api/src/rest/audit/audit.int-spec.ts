@@ -456,7 +456,7 @@ describe('a task', () => {
   });
 });
 
-it('is not for a token with a list of agents, which the records of others are none of', async () => {
+it('is not for a token with a list of agents: the records are of all agents', async () => {
   const { token } = await (await Tenant.create()).only(['echo'], 'admin', 'audit:read');
   const answer = await fetch(`${url}/v1/audit`, { headers: { authorization: `Bearer ${token}` } });
   expect([answer.status, await answer.json()]).toMatchObject([

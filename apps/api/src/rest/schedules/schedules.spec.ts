@@ -88,7 +88,7 @@ it('a schedule sends messages for its author, so the token needs agents:call as 
 });
 
 describe('a schedule over HTTP', () => {
-  it('is created from the least there is to say, with the rest as it is as a rule', async () => {
+  it('is created from the required fields, with defaults for the others', async () => {
     const { status, json } = await ask('POST', '', LEAST);
     expect(status).toBe(201);
     expect(said).toMatchObject([
@@ -138,7 +138,7 @@ describe('a schedule over HTTP', () => {
     });
   });
 
-  it('is changed by what is given alone', async () => {
+  it('is changed in the given fields alone', async () => {
     await ask('PATCH', '/report', { paused: true, max_count: null, time_zone: 'Asia/Tokyo' });
     expect(said).toEqual(['tenant-1', 'report', { paused: true, maxCount: null, timeZone: 'Asia/Tokyo' }]);
   });

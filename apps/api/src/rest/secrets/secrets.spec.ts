@@ -99,7 +99,7 @@ describe('a tenant’s secrets', () => {
     });
   });
 
-  it('need their scope, whatever is done', async () => {
+  it('need their scope for every operation', async () => {
     for (const [method, path, body] of [
       ['GET', '/v1/secrets', undefined],
       ['PUT', '/v1/secrets/a', { value: 'x' }],

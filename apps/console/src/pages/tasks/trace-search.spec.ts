@@ -1,7 +1,7 @@
 import { readTraceSearch, traceFilterOf } from './trace-search';
 
 describe('the filter of a trace in an address', () => {
-  it('is read without what is no filter', () => {
+  it('is read without unknown parameters', () => {
     const all = { find: 'refund', kind: 'tool', errors: 'true', slow: '10s' };
     expect(readTraceSearch({ ...all, tab: 'trace' })).toEqual(all);
     expect(readTraceSearch({ find: 404, errors: true })).toEqual({ find: '404', errors: 'true' });

@@ -127,7 +127,7 @@ describe('a call of a model in code', () => {
     });
   });
 
-  it('fails with what is wrong, the same in every attempt: the provider, the budget, the settings', async () => {
+  it('fails with the fault, the same in every attempt: the provider, the budget, the settings', async () => {
     const code: Code = async ({ model, step }) => {
       const failures = [
         await model({ ...settings, retries: 1 })
@@ -188,7 +188,7 @@ describe('a call of a model in code', () => {
     expect(llm.provider.requests).toHaveLength(1);
   });
 
-  it('gives JSON of a schema, and corrects what is none', async () => {
+  it('gives JSON of a schema, and has a wrong answer corrected', async () => {
     const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
     llm.provider.reply({ text: '{"n":"one"}' }, { text: '```json\n{"n":1}\n```' });
     const code: Code = async ({ model }) =>

@@ -201,7 +201,7 @@ describe('an executor', () => {
     await expect(outputs.next()).rejects.toThrow('boom');
   });
 
-  it('learns at once that it published what is no event', async () => {
+  it('gets an error at once for an invalid event', async () => {
     const executor = new Fake((bus) => bus.publish({ kind: 'status-update' } as never));
     await expect(run(executor)).rejects.toThrow('publish() takes {kind, data}');
   });

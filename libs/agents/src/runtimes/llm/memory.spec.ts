@@ -42,7 +42,7 @@ const memory = (value: unknown, tasks = TASKS) => {
 };
 
 describe('the memory of a context', () => {
-  it('is what was asked and answered in its earlier tasks, without tool calls and thoughts', async () => {
+  it('is the messages and answers of its earlier tasks, without tool calls and reasoning', async () => {
     expect(await memory({})).toEqual([
       { role: 'user', content: 'first' },
       { role: 'assistant', content: 'one two' },

@@ -78,7 +78,7 @@ describe('a turn of an agent elsewhere', () => {
     expect(canceled()).toEqual([remote.tasks[0], remote.tasks.at(-1)]);
   });
 
-  it('fails when there is no news for too long', async () => {
+  it('fails when there is no progress for too long', async () => {
     const remote = await elsewhere.start();
     let said: ReturnType<typeof summary> = [];
     // A slow machine may need longer for the first news as well.

@@ -759,7 +759,7 @@ describe('a patch', () => {
   });
 });
 
-describe('what is published between steps', () => {
+describe('events between steps', () => {
   const code: Code = async ({ step }, bus) => {
     bus.publish(chunk('1', false));
     await step('one', () => 1);
@@ -897,7 +897,7 @@ describe('a question with a time', () => {
     expect(bench.effects).toEqual(['after nobody']);
   });
 
-  it('leaves what was published before it as it is when it is answered', async () => {
+  it('keeps the events before it when it is answered', async () => {
     const code: Code = async ({ waitForInput }, bus) => {
       bus.publish(chunk('before', false));
       return textOf(await waitForInput('name', 'Your name?'));
@@ -1156,7 +1156,7 @@ describe('the history of the context', () => {
     role,
   });
 
-  it('is what was said in earlier tasks and turns, the same in every attempt', async () => {
+  it('is the content of earlier tasks and turns, the same in every attempt', async () => {
     const { task } = firstTurn('x');
     const { ROLE_USER, ROLE_AGENT } = Role;
     const status = {

@@ -48,7 +48,7 @@ describe.each([
   ['google/gemini-2.5-flash', {}],
   ['openai-compatible/llama3', { key: 'mine' }],
 ] as const)('of a call of %s', (model, more) => {
-  it('what was sent and said is recorded', async () => {
+  it('request and answer are recorded', async () => {
     bench.tools.push(toolOf('weather', () => 'clear'));
     bench.provider.reply(
       { calls: [{ name: 'weather', input: { city: 'Bern' } }], usage: { input: 12, output: 3 } },

@@ -205,7 +205,7 @@ describe('an agent that waits for a person to approve its calls', () => {
     return (error as ApprovalsPending).requests;
   };
 
-  it('is no result for the model: the question goes up, with the way to who asks', async () => {
+  it('is no result for the model: the question goes up, with the path to the asking agent', async () => {
     children.next = asking(request, { ...request, callId: 'call-3-2', server: 'bank' });
     const agentsOnTheWay = { agents: ['boss', 'clerk'] };
     expect(await pending()).toEqual([
