@@ -246,7 +246,7 @@ describe('owners of tasks', () => {
       expect(await send(withToken)).toContain('tasksWaiting of this tenant is reached, which is 4');
     });
 
-    it('gets an error for a secret that is none', async () => {
+    it('gets an error for an invalid secret', async () => {
       const answer = await new Guest('echo', 'guessable').call('SendMessage', sendParams('hi'));
       expect(answer.error).toMatchObject({ code: -32602, message: expect.stringContaining('Baton-Guest') });
     });
