@@ -7,6 +7,7 @@ import {
   newTask,
   openStores,
   saidIn,
+  sql,
   startTask,
   status,
   textMessage,
@@ -240,6 +241,19 @@ describe('the next turn', () => {
     const stored = await stores.tasks.get(run.tenantId, run.taskId);
     expect(stored?.task.status?.state).toBe(TASK_STATE_SUBMITTED);
     expect(saidIn(stored!.task.history)).toEqual(['hello', 'more']);
+  });
+
+  it('is accepted once, also by those that have waited for each other', async () => {
+    const run = await startTask(stores);
+    await endTurn(stores, run, 2, TASK_STATE_INPUT_REQUIRED);
+    const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+    const { turns } = await stores.database.inSystem(async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [run.taskId]);
+      const both = Promise.all([stores.tasks.continue(next(run)), stores.tasks.continue(next(run))]);
+      while ((await sql(stores, waiting)).length < 2);
+      return { turns: both };
+    });
+    expect((await turns).map(({ ok }) => ok).sort()).toEqual([false, true]);
   });
 
   it('is claimed with its message and the artifacts of the turns before', async () => {
