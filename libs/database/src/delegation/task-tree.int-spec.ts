@@ -192,6 +192,27 @@ describe('a suspended run', () => {
     expect(await found()).toEqual({ dueSleeps: true, waitsForTasks: true, parkedRuns: false });
   });
 
+  it.each<[string, () => Promise<unknown>]>([
+    ['nothing is left to wait for', () => taskTree.wakeNext(undefined, 9)],
+    ['its time has come', () => taskTree.wakeDue(9)],
+  ])('stays canceled if a sweep finds at the same time that %s', async (_, sweep) => {
+    const run = await startTask(stores);
+    const child = await startChild(run);
+    await taskTree.suspend(run, [child.taskId], 0);
+    await endTurn(stores, child, 2);
+    const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+    const { swept } = await stores.database.inSystem(async (transaction) => {
+      const cancel = `UPDATE runs SET state = 'canceled', finished_at = now() WHERE id = $1`;
+      await transaction.query({ text: cancel }, [run.runId]);
+      let found: unknown;
+      const sweeping = sweep().then((woken) => (found = woken));
+      while (found === undefined && (await sql(stores, blocked)).length === 0);
+      return { swept: sweeping };
+    });
+    await swept;
+    expect(await stateOf(run)).toBe('canceled');
+  });
+
   it('is woken by the sweep, of any tenant, a page at a time', async () => {
     const parents = [await startTask(stores), await startTask(stores), await startTask(stores)];
     const children: ClaimedRun[] = [];

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(async () => stores.close());
 
-const { TASK_STATE_COMPLETED } = TaskState;
+const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED } = TaskState;
 const record = (position: number, value: unknown = { said: position }) => ({
   position,
   json: JSON.stringify(value),
@@ -64,6 +64,21 @@ describe('records of model calls', () => {
       `SELECT open_bytes::int AS bytes FROM tasks WHERE id = '${taskId}'`,
     )) as { bytes: number }[];
     expect(row?.bytes).toBe('"mine"'.length + Buffer.byteLength(json));
+  });
+
+  it('are not stored for a run whose task is canceled while the write waits', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    const { appending } = await stores.database.inTenant(tenantId, async (transaction) => {
+      const cancel = `UPDATE tasks SET state = ${TASK_STATE_CANCELED}, active_run_id = NULL WHERE id = $1`;
+      await transaction.query({ text: cancel }, [taskId]);
+      const appending = records.append(run, [record(1)]);
+      while ((await sql(stores, waiting)).length === 0);
+      return { appending };
+    });
+    await appending;
+    expect(await records.read(tenantId, taskId, 1)).toBeUndefined();
   });
 
   it('are those of the current attempt of a run that goes on', async () => {

@@ -368,6 +368,30 @@ describe('leases', () => {
       expect(await sweep('2000-01-03T00:00:00Z')).toMatchObject([{ runId }]);
   });
 
+  it.each<[string, (at: string) => Promise<unknown[]>]>([
+    ['whose worker has died', async (at) => stores.runs.reclaimExpired(10, at)],
+    ['that are missing on the queue', async () => stores.runs.takeStaleQueued(0, 10)],
+  ])(
+    'a sweep for runs %s waits for no lock, and leaves a locked run to the next one',
+    async (what, sweep) => {
+      const run = await startTask(stores);
+      const isQueued = what === 'that are missing on the queue';
+      if (isQueued) await stores.runs.returnToQueue(run);
+      else await expire(run.runId);
+      const { at } = await stores.runs.findWork(60_000);
+      const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+      const { found } = await stores.database.inSystem(async (transaction) => {
+        await transaction.query({ text: 'SELECT FROM runs WHERE id = $1 FOR UPDATE' }, [run.runId]);
+        let taken: unknown[] | undefined;
+        void sweep(at).then((runs) => (taken = runs));
+        while (taken === undefined && (await sql(stores, blocked)).length === 0);
+        return { found: taken };
+      });
+      expect(found).toEqual([]);
+      expect(await sweep(at)).toMatchObject([{ runId: run.runId }]);
+    },
+  );
+
   it('an expired one puts the run back, for one sweeper only', async () => {
     const { tenantId, taskId, runId } = await startTask(stores);
     await expire(runId);

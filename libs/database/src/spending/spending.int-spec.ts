@@ -352,7 +352,14 @@ describe('a spending cap', () => {
     const { task: taskId, id: runId } = await run({ agent: 'remote' });
     const charge = (kind: 'task' | 'reported', micros: number) =>
       charges.charge({ tenantId, taskId, runId, kind, micros, usageMicros: micros, isCapped: false });
-    await Promise.all([charge('task', 60), charge('task', 60), charge('reported', 10)]);
+    const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+    const { charged } = await stores.database.inSystem(async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [taskId]);
+      const charged = Promise.all([charge('task', 60), charge('task', 60), charge('reported', 10)]);
+      while ((await sql(stores, blocked)).length < 3);
+      return { charged };
+    });
+    await charged;
     await charge('reported', 25);
     await charge('reported', 20);
     expect(await usageOf(tenantId)).toEqual([{ key: 'remote', agentMicros: 85 }]);
