@@ -593,7 +593,7 @@ function tasksModule({
       // The catalog is tested on a real database: rest/agents/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
       { provide: ToolChecks, useValue: {} },
-      // It reads journals of a real database: test/e2e/effects.e2e-spec.ts.
+      // It reads journals of a real database: test/e2e/effects.ts.
       { provide: EffectLedger, useValue: {} },
       // The API of operators is tested on a real database: admin/admin.int-spec.ts.
       ...OPERATORS.map((provide) => ({ provide, useValue: {} })),

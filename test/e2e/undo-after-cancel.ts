@@ -1,17 +1,14 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Bank } from '../support/bank.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
-
-const ROOT = join(__dirname, '../..');
 
 interface Payment {
   name: string;
@@ -21,25 +18,21 @@ interface Payment {
 }
 
 describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
-  let folder: string;
+  const startStack = shareStack(driver, {
+    ...CRASH_SETTINGS,
+    MAX_ATTEMPTS: '20',
+    BATON_AGENTS_DIR: join(__dirname, '../agents'),
+  });
   let stack: Stack;
   let bank: Bank;
   let token: string;
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'baton-undo-'));
-    const agents = join(folder, 'agents');
-    cpSync(join(ROOT, 'test/agents/payer'), join(agents, 'payer'), { recursive: true });
     bank = await new Bank().start();
-    const env = { ...CRASH_SETTINGS, MAX_ATTEMPTS: '20', BATON_AGENTS_DIR: agents };
-    stack = await Stack.start({ driver, env });
+    stack = await startStack();
     ({ token } = await stack.createTenant());
   });
-  afterAll(async () => {
-    await stack.stop();
-    bank.stop();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => bank.stop());
 
   /** Payments of one test, which can all be paid back. */
   const payments = (test: string, how: Payment['how'], names = ['one', 'two', 'three']): Payment[] =>
