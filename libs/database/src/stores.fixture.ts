@@ -170,3 +170,18 @@ export const endTurn = (
     events: [...events, status(run, state)],
     end: { state, outcome: null, artifacts },
   });
+
+/** Ends the lease of a run, as if its worker had been silent for long enough. */
+export const expire = async (stores: Pick<Stores, 'database'>, runId: string): Promise<void> => {
+  await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
+};
+
+/** Takes the runs with expired leases back, as the sweeper does. */
+export const reclaim = async ({ runs }: Pick<Stores, 'runs'>) =>
+  runs.reclaimExpired(10, (await runs.findWork(60_000)).at);
+
+/** As if all pauses were over: the run of the tenant is enqueued. */
+export const dispatchNow = async (stores: Stores, tenantId: string): Promise<void> => {
+  await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
+  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
+};

@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import {
+  dispatchNow,
+  expire,
+  newTask,
+  openStores,
+  reclaim,
+  sql,
+  startTask,
+  type Stores,
+} from '../stores.fixture.js';
 
 const LEASE_MS = 30_000;
 
@@ -11,18 +20,6 @@ beforeEach(async () => {
 afterEach(async () => stores.close());
 
 /** As if the lease had run out. */
-const expire = async (runId: string): Promise<void> => {
-  await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
-};
-
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
-
-/** As if all pauses were over: the run is enqueued. */
-const dispatchNow = async (tenantId: string): Promise<void> => {
-  await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
-  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
-};
-
 /** Postgres stores times to the millisecond, and its clock may differ a little. */
 const CLOCKS_MS = 50;
 
@@ -36,17 +33,17 @@ const pause = async (runId: string): Promise<number> => {
 it('a run without a backoff waits all the same when it crashes again, and longer each time', async () => {
   const retry = { maxAttempts: 9, backoff: { initialMs: 0, factor: 1, maxMs: 0 } };
   const { tenantId, runId } = await startTask(stores, { ...newTask(), retry });
-  await expire(runId);
-  expect(await reclaim()).toHaveLength(1);
+  await expire(stores, runId);
+  expect(await reclaim(stores)).toHaveLength(1);
   for (const pauseMs of [1_000, 4_000, 16_000, 60_000, 60_000]) {
     await stores.runs.claim(tenantId, runId, 'w', LEASE_MS);
-    await expire(runId);
+    await expire(stores, runId);
     const since = performance.now();
-    expect(await reclaim()).toEqual([]);
+    expect(await reclaim(stores)).toEqual([]);
     const left = (await pause(runId)) * 1000;
     expect(left).toBeLessThanOrEqual(pauseMs);
     expect(left).toBeGreaterThan(pauseMs - (performance.now() - since) - CLOCKS_MS);
-    await dispatchNow(tenantId);
+    await dispatchNow(stores, tenantId);
   }
 });
 
@@ -61,11 +58,11 @@ it.each([
   await stores.tasks.create(input);
   const found: boolean[] = [];
   for (const crashes of wanted.keys()) {
-    if (crashes > 1) await dispatchNow(tenantId);
+    if (crashes > 1) await dispatchNow(stores, tenantId);
     found.push(await stores.runs.isSuspect(tenantId, runId));
     await stores.runs.claim(tenantId, runId, 'w', LEASE_MS);
-    await expire(runId);
-    await reclaim();
+    await expire(stores, runId);
+    await reclaim(stores);
   }
   expect(found).toEqual(wanted);
   expect(await stores.runs.isSuspect(randomUUID(), runId)).toBe(false);
@@ -77,6 +74,6 @@ it('a postponed run is not claimed and gets a slot again afterwards', async () =
   await stores.runs.postpone(input.tenantId, input.runId, 60_000);
   expect(await pause(input.runId)).toBeGreaterThan(30);
   expect(await stores.runs.claim(input.tenantId, input.runId, 'w', LEASE_MS)).toBeUndefined();
-  await dispatchNow(input.tenantId);
+  await dispatchNow(stores, input.tenantId);
   expect(await stores.runs.claim(input.tenantId, input.runId, 'w', LEASE_MS)).toMatchObject({ attempt: 1 });
 });

@@ -3,13 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { type ClaimedRun, DeadLetterStore } from '../index.js';
 import {
-  countByState,
   beat,
   chunk,
+  countByState,
   crashText,
+  dispatchNow,
   endTurn,
+  expire,
   newTask,
   openStores,
+  reclaim,
   sql,
   startTask,
   status,
@@ -30,16 +33,6 @@ beforeEach(async () => {
 afterEach(async () => stores.close());
 
 /** As if the lease had run out. */
-const expire = async (runId: string): Promise<void> => {
-  await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
-};
-
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
-/** As if all pauses were over: the run is enqueued. */
-const dispatchNow = async (tenantId: string): Promise<void> => {
-  await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
-  expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
-};
 const failPoisoned = async () =>
   stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
 
@@ -68,11 +61,11 @@ describe('claim', () => {
     const first = await startTask(stores);
     await stores.runs.append(first, { afterSequence: 2, events: [chunk(first, 'half an ans', false)] });
     const take = async () => stores.runs.claim(first.tenantId, first.runId, 'other', LEASE_MS);
-    expect([await reclaim(), await take()]).toEqual([[], undefined]);
-    await expire(first.runId);
+    expect([await reclaim(stores), await take()]).toEqual([[], undefined]);
+    await expire(stores, first.runId);
     // Whether a silent lease means a dead worker is the sweeper's to say.
     expect(await take()).toBeUndefined();
-    expect(await reclaim()).toHaveLength(1);
+    expect(await reclaim(stores)).toHaveLength(1);
     const second = await take();
     expect(second).toMatchObject({
       attempt: 2,
@@ -228,8 +221,10 @@ describe('a run that is claimed as it is made', () => {
     const input = { ...newTask(), claimFor };
     await stores.tasks.create(input);
     const { tenantId, runId, task } = input;
-    await expire(runId);
-    expect(await reclaim()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 1, mayUseReserved: true }]);
+    await expire(stores, runId);
+    expect(await reclaim(stores)).toEqual([
+      { tenantId, taskId: task.id, runId, attempt: 1, mayUseReserved: true },
+    ]);
     expect(await stores.runs.readEagerRun(tenantId, runId, 'mine', 1)).toBeUndefined();
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
       attempt: 2,
@@ -317,19 +312,19 @@ describe('leases', () => {
   it('a heartbeat keeps many runs and names those that are lost', async () => {
     const [one, two, three] = [await startTask(stores), await startTask(stores), await startTask(stores)];
     const beaten = [one, { ...two, attempt: 7 }, { ...three, attempt: 0 }];
-    for (const { runId } of beaten) await expire(runId);
+    for (const { runId } of beaten) await expire(stores, runId);
     expect(await beat(stores, beaten)).toEqual([two.runId]);
-    expect((await reclaim()).map(({ runId }) => runId)).toEqual([two.runId]);
+    expect((await reclaim(stores)).map(({ runId }) => runId)).toEqual([two.runId]);
     expect(await beat(stores, [])).toEqual([]);
     expect(await beat(stores, [one], 'other')).toEqual([one.runId]);
   });
 
   it('a heartbeat extends no lease of another worker, not even while it claims the same run', async () => {
     const run = await startTask(stores);
-    await expire(run.runId);
+    await expire(stores, run.runId);
     expect(await beat(stores, [run], 'other')).toEqual([run.runId]);
     expect(await beat(stores, [{ ...run, attempt: 0 }], 'other')).toEqual([]);
-    expect((await reclaim()).map(({ runId }) => runId)).toEqual([run.runId]);
+    expect((await reclaim(stores)).map(({ runId }) => runId)).toEqual([run.runId]);
   });
 
   it('a heartbeat waits for no lock: a locked run costs no other', async () => {
@@ -337,10 +332,10 @@ describe('leases', () => {
     await stores.database.inSystem(async (transaction) => {
       const lock = { text: 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE' };
       await transaction.query(lock, [one.runId]);
-      await expire(two.runId);
+      await expire(stores, two.runId);
       expect(await beat(stores, [one, two])).toEqual([]);
     });
-    expect(await reclaim()).toEqual([]);
+    expect(await reclaim(stores)).toEqual([]);
   });
 
   it('ends when its time has come and not before, with and without attempts left', async () => {
@@ -377,7 +372,7 @@ describe('leases', () => {
       const run = await startTask(stores);
       const isQueued = what === 'that are missing on the queue';
       if (isQueued) await stores.runs.returnToQueue(run);
-      else await expire(run.runId);
+      else await expire(stores, run.runId);
       const { at } = await stores.runs.findWork(60_000);
       const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
       const { found } = await stores.database.inSystem(async (transaction) => {
@@ -394,8 +389,8 @@ describe('leases', () => {
 
   it('an expired one puts the run back, for one sweeper only', async () => {
     const { tenantId, taskId, runId } = await startTask(stores);
-    await expire(runId);
-    const sweeps = await Promise.all([1, 2, 3].map(() => reclaim()));
+    await expire(stores, runId);
+    const sweeps = await Promise.all([1, 2, 3].map(() => reclaim(stores)));
     expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1, mayUseReserved: true }]);
     expect(await countByState(stores)).toEqual({ waiting: 0, queued: 1, running: 0, suspended: 0 });
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
@@ -405,15 +400,15 @@ describe('leases', () => {
     const run = await startTask(stores);
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a')] });
     for (const attempt of [2, 3]) {
-      await expire(run.runId);
+      await expire(stores, run.runId);
       expect(await failPoisoned()).toEqual([]);
       // The first crash may be anybody's; after the second one the run has to wait.
-      expect(await reclaim()).toHaveLength(attempt === 2 ? 1 : 0);
-      if (attempt === 3) await dispatchNow(run.tenantId);
+      expect(await reclaim(stores)).toHaveLength(attempt === 2 ? 1 : 0);
+      if (attempt === 3) await dispatchNow(stores, run.tenantId);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({ attempt });
     }
-    await expire(run.runId);
-    expect(await reclaim()).toEqual([]);
+    await expire(stores, run.runId);
+    expect(await reclaim(stores)).toEqual([]);
     const sweeps = await Promise.all([1, 2].map(() => failPoisoned()));
     const [failed, ...more] = sweeps.flat();
     expect(more).toEqual([]);
@@ -428,7 +423,7 @@ describe('leases', () => {
 
   it('one that is extended while the sweep looks at it does not fail its run', async () => {
     const run = await startTask(stores, { ...newTask(), retry: ONCE });
-    await expire(run.runId);
+    await expire(stores, run.runId);
     const { at } = await stores.runs.findWork(60_000);
     // Each statement waits for this lock when it reads its first run. It has its snapshot then.
     await sql(
@@ -453,8 +448,8 @@ describe('leases', () => {
 
   it('the policy with which a run was accepted decides how often it is tried', async () => {
     const run = await startTask(stores, { ...newTask(), retry: ONCE });
-    await expire(run.runId);
-    expect(await reclaim()).toEqual([]);
+    await expire(stores, run.runId);
+    expect(await reclaim(stores)).toEqual([]);
     expect(await failPoisoned()).toMatchObject([{ runId: run.runId, attempt: 1 }]);
     const letters = new DeadLetterStore(stores.database);
     expect(await letters.list(run.tenantId, { limit: 10 })).toMatchObject([
@@ -481,11 +476,11 @@ describe('leases', () => {
     const run = await startTask(stores, { ...newTask(), retry });
     const crash = 'the process ran out of memory';
     await stores.runs.giveUp(run, { attempt: 1, at: '', name: 'Error', message: '', crash });
-    await expire(run.runId);
+    await expire(stores, run.runId);
     if (maxAttempts > 1) {
-      await reclaim();
+      await reclaim(stores);
       await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS);
-      await expire(run.runId);
+      await expire(stores, run.runId);
     }
     expect(await failPoisoned()).toMatchObject([{ runId: run.runId }]);
     const letter = await new DeadLetterStore(stores.database).find(run.tenantId, run.runId);
@@ -517,8 +512,8 @@ describe('leases', () => {
     const run = await startTask(stores, { ...newTask(), retry });
     const waited: number[] = [];
     for (let crashCount = 1; crashCount <= 3; crashCount++) {
-      await expire(run.runId);
-      expect(await reclaim()).toEqual([]);
+      await expire(stores, run.runId);
+      expect(await reclaim(stores)).toEqual([]);
       const [row] = (await sql(
         stores,
         `SELECT extract(epoch FROM not_before - clock_timestamp())::float8 AS wait FROM runs`,
@@ -548,9 +543,9 @@ describe('leases', () => {
       // The worker of the attempt before cannot give back that of another.
       expect(await stores.runs.returnToQueue(key)).toBeUndefined();
     }
-    await expire(runId);
+    await expire(stores, runId);
     expect(await failPoisoned()).toEqual([]);
-    expect(await reclaim()).toHaveLength(1);
+    expect(await reclaim(stores)).toHaveLength(1);
   });
 });
 

@@ -4,8 +4,10 @@ import type { ClaimedRun } from '../index.js';
 import {
   artifactChunk,
   crashText,
+  expire,
   newTask,
   openStores,
+  reclaim,
   sql,
   startTask,
   type Stores,
@@ -25,11 +27,6 @@ beforeAll(async () => {
 afterAll(async () => stores.close());
 
 const lengths = (task: Pick<Task, 'artifacts'>): number[] => texts(task).map((text) => String(text).length);
-
-const expire = async (runId: string): Promise<void> => {
-  await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
-};
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 
 describe('a log that is larger than any value of Postgres (1 GiB) and any string of V8 (512 MiB)', () => {
   const EVENTS = 280;
@@ -65,8 +62,8 @@ describe('a log that is larger than any value of Postgres (1 GiB) and any string
       const list = { tenantId, pageSize: 10, includeArtifacts: true };
       expect(lengths((await stores.tasks.list(list)).tasks[0]!.task)).toEqual(shown);
 
-      await expire(run.runId);
-      await reclaim();
+      await expire(stores, run.runId);
+      await reclaim(stores);
       const again = (await stores.runs.claim(tenantId, run.runId, 'other', LEASE_MS))!;
       expect(again).toMatchObject({
         attempt: 2,
@@ -88,7 +85,7 @@ describe('a log that is larger than any value of Postgres (1 GiB) and any string
       if (by === 'this-release') {
         expect(await stores.tasks.cancel(tenantId, 'echo', taskId)).toMatchObject({ ok: true });
       } else {
-        await expire(run.runId);
+        await expire(stores, run.runId);
         const failed = await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
         expect(failed).toMatchObject([{ taskId }]);
         await stores.runs.keepArtifacts(tenantId, taskId);

@@ -6,8 +6,10 @@ import {
   chunk,
   crashText,
   endTurn,
+  expire,
   newTask,
   openStores,
+  reclaim,
   saidIn,
   sql,
   startTask,
@@ -48,11 +50,6 @@ const bytesOf = (task: Task): number =>
 const firsts = (task: Pick<Task, 'artifacts'>): string[] =>
   texts(task).map((text) => String(text).split(':')[0]!);
 const noteOf = ({ metadata }: Task) => metadata?.['baton.truncated'] as Record<string, unknown>;
-
-const expire = async (runId: string): Promise<void> => {
-  await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
-};
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 
 describe('a task that is larger than what one call may read', () => {
   it('is read within the budget, and marks what is missing and how to read it', async () => {
@@ -243,8 +240,8 @@ describe('the run of a large task', () => {
   it('is claimed with the beginning of the task’s content, at a further attempt as well', async () => {
     const run = await startTask(stores);
     await say(run, 2, 20);
-    await expire(run.runId);
-    expect(await reclaim()).toHaveLength(1);
+    await expire(stores, run.runId);
+    expect(await reclaim(stores)).toHaveLength(1);
     const runs = new RunStore(stores.database, READ_BYTES);
     const again = (await runs.claim(run.tenantId, run.runId, 'other', LEASE_MS))!;
     expect(again).toMatchObject({ attempt: 2, artifactsAreWhole: false, artifactsAtStart: [] });
@@ -302,7 +299,7 @@ describe('a task that ends without its writer', () => {
     const run = await startTask(stores);
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a'), chunk(run, 'b')] });
     await sql(stores, `UPDATE runs SET max_attempts = 1 WHERE id = '${run.runId}'`);
-    await expire(run.runId);
+    await expire(stores, run.runId);
     await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
     await stores.runs.keepArtifacts(run.tenantId, run.taskId);
     const [row] = await sql(stores, `SELECT artifacts_sequence FROM tasks WHERE id = '${run.taskId}'`);
@@ -315,7 +312,7 @@ describe('a task that ends without its writer', () => {
     const run = await startTask(stores);
     await say(run, 2, 3);
     await sql(stores, `UPDATE runs SET max_attempts = 1 WHERE id = '${run.runId}'`);
-    await expire(run.runId);
+    await expire(stores, run.runId);
     await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
     await stores.runs.keepArtifacts(run.tenantId, run.taskId);
     const [row] = await sql(
