@@ -82,6 +82,7 @@ const LONGER_AT_NIGHT = [
   'e2e/subjects',
   'e2e/tools',
   'e2e/waits',
+  'e2e/watchdog',
   'fuzz/fuzz',
   'isolation/isolation',
   'isolation/rebinding',

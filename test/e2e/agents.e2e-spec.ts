@@ -67,17 +67,6 @@ describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
       });
     });
 
-    describe('a run that kills its process again and again', () => {
-      it('ends failed, with the reason, after its attempts', async () => {
-        const { result } = await callerOf('poison').call('SendMessage', sendParams('die'));
-        expect(result?.task.status.state).toBe('TASK_STATE_FAILED');
-        expect(JSON.stringify(result?.task.status.message)).toMatch(/attempt/);
-        expect(
-          (await callerOf('echo').call('SendMessage', sendParams('alive'))).result?.task.status.state,
-        ).toBe('TASK_STATE_COMPLETED');
-      });
-    });
-
     describe('an unchanged AgentExecutor', () => {
       it('may answer with a bare message', async () => {
         const { result } = await callerOf('greeter').call('SendMessage', sendParams('I am Ada'));

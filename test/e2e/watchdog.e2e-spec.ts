@@ -4,6 +4,7 @@ import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { nightlyDescribe } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
@@ -30,7 +31,7 @@ afterAll(async () => {
 const INNOCENTS = 4;
 
 // The deaths of a run are counted in Postgres: messaging has no part in it. recovery.e2e-spec kills workers on both drivers.
-describe('a run that freezes its worker each time', () => {
+nightlyDescribe('a run that freezes its worker each time', () => {
   let client: Client;
   beforeAll(async () => {
     client = new Client({ connectionString: stack.database.url });
