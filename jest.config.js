@@ -92,8 +92,8 @@ const LONGER_AT_NIGHT = [
 ].map((name) => `<rootDir>/test/${name}.e2e-spec.ts`);
 
 module.exports = {
-  // Tests with processes wait for half of their time: five files at once also where there are two cores, or one.
-  maxWorkers: Math.max(5, availableParallelism() - 1),
+  // Tests with processes wait for half of their time: six files at once also where there are two cores, or one.
+  maxWorkers: Math.max(6, availableParallelism() - 1),
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   // Longer than the longest limit of a test.
   reporters: ['default', ['<rootDir>/test/support/jest/hang-reporter.js', { minutes: 20 }]],

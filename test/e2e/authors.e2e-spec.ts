@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
 import { createDatabase, type TestDatabase } from '../support/index.js';
-import { LocalRun, temporaryHome } from '../support/local-run.js';
+import { childrenOf, LocalRun, temporaryHome } from '../support/local-run.js';
 import { NIGHTLY } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
@@ -50,6 +50,8 @@ export default class implements AgentExecutor {
 /** Waits for a database that does not answer. */
 const ENDLESS = 'await new Promise((resolve) => setTimeout(resolve, 1e9));\nexport default {};\n';
 const TOO_LONG = "The agent's module has not finished loading after 15 s";
+
+const linuxIt = process.platform === 'linux' ? it : it.skip;
 
 describe("the author's loop", () => {
   const home = temporaryHome();
@@ -124,6 +126,12 @@ describe("the author's loop", () => {
     return JSON.stringify(result);
   };
   const LOADED = 'Agent hello is loaded again.';
+
+  linuxIt('starts no Postgres of its own where DATABASE_URL names one', () => {
+    expect(childrenOf(local.pid).filter(({ command }) => command.includes('postgres'))).toEqual([]);
+    expect(existsSync(join(home.path, 'postgres'))).toBe(false);
+    expect(local.output).toContain('Postgres: the one of DATABASE_URL.');
+  });
 
   it.each(NIGHTLY ? ['typescript', 'javascript'] : ['typescript'])(
     'begins with a new agent in %s, whose test and lint pass also where Git ignores it',

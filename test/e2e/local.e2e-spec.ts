@@ -14,7 +14,7 @@ import {
   startOnIpv6,
   temporaryHome,
 } from '../support/local-run.js';
-import { NIGHTLY, nightlyIt } from '../support/nightly.js';
+import { nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
 interface Demo {
@@ -281,63 +281,66 @@ describe('npm start', () => {
   });
 });
 
-describe('npm start with a Postgres, a Redis and agents that it is given', () => {
-  const home = temporaryHome();
-  const otherHome = temporaryHome();
-  const isRedisGiven = DRIVERS.includes('redis');
-  let databases: TestDatabase[];
-  let run: LocalRun;
-  /** One that starts at the same time, at night. */
-  const others: LocalRun[] = [];
+// By day authors.e2e-spec starts it with a Postgres and agents.
+nightlyDescribe(
+  'npm start with a Postgres, a Redis and agents that it is given, beside another that starts at the same time',
+  () => {
+    const home = temporaryHome();
+    const otherHome = temporaryHome();
+    const isRedisGiven = DRIVERS.includes('redis');
+    let databases: TestDatabase[];
+    let run: LocalRun;
+    let other: LocalRun;
 
-  beforeAll(async () => {
-    databases = await Promise.all(Array.from({ length: NIGHTLY ? 2 : 1 }, createDatabase));
-    // It finds its ports itself. Nothing that could be started is found.
-    const environment = { PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined, PATH: '' };
-    run = new LocalRun({
-      ...environment,
-      BATON_HOME: home.path,
-      WORKERS: '2',
-      DATABASE_URL: databases[0]!.url,
-      REDIS_URL: isRedisGiven ? await createRedisUrl() : '',
-      BATON_AGENTS_DIR: join(__dirname, '../../examples/agents'),
+    beforeAll(async () => {
+      databases = await Promise.all([createDatabase(), createDatabase()]);
+      // It finds its ports itself. Nothing that could be started is found.
+      const environment = { PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined, PATH: '' };
+      run = new LocalRun({
+        ...environment,
+        BATON_HOME: home.path,
+        WORKERS: '2',
+        DATABASE_URL: databases[0]!.url,
+        REDIS_URL: isRedisGiven ? await createRedisUrl() : '',
+        BATON_AGENTS_DIR: join(__dirname, '../../examples/agents'),
+      });
+      other = new LocalRun({ ...environment, BATON_HOME: otherHome.path, DATABASE_URL: databases[1]!.url });
+      await Promise.all([run.ready(), other.ready()]);
     });
-    for (const { url } of databases.slice(1))
-      others.push(new LocalRun({ ...environment, BATON_HOME: otherHome.path, DATABASE_URL: url }));
-    await Promise.all([run, ...others].map((each) => each.ready()));
-  });
 
-  afterAll(async () => {
-    const all = [run, ...others];
-    for (const each of all) each.signal('SIGTERM');
-    expect(await Promise.all(all.map(({ exited }) => exited))).toEqual(all.map(() => 0));
-    // The process that has started them stops them: `drop` fails where nothing answers.
-    await Promise.all(databases.map((database) => database.drop()));
-    for (const each of [home, otherHome]) each.remove();
-  });
+    afterAll(async () => {
+      for (const each of [run, other]) each.signal('SIGTERM');
+      expect(await Promise.all([run.exited, other.exited])).toEqual([0, 0]);
+      // The process that has started them stops them: `drop` fails where nothing answers.
+      await Promise.all(databases.map((database) => database.drop()));
+      for (const each of [home, otherHome]) each.remove();
+    });
 
-  linuxIt('starts none of its own, and as many workers as WORKERS says', () => {
-    const programs = childrenOf(run.pid).map(({ command }) => /apps\/(\w+)\//.exec(command)?.[1] ?? command);
-    expect(programs.sort()).toEqual(['api', 'worker', 'worker']);
-    expect(['postgres', 'redis'].filter((name) => existsSync(join(home.path, name)))).toEqual([]);
-    expect(run.output).toContain('Postgres: the one of DATABASE_URL.');
-    expect(run.output.includes('Messaging: the Redis of REDIS_URL.')).toBe(isRedisGiven);
-  });
+    linuxIt('starts none of its own, and as many workers as WORKERS says', () => {
+      const programs = childrenOf(run.pid).map(
+        ({ command }) => /apps\/(\w+)\//.exec(command)?.[1] ?? command,
+      );
+      expect(programs.sort()).toEqual(['api', 'worker', 'worker']);
+      expect(['postgres', 'redis'].filter((name) => existsSync(join(home.path, name)))).toEqual([]);
+      expect(run.output).toContain('Postgres: the one of DATABASE_URL.');
+      expect(run.output.includes('Messaging: the Redis of REDIS_URL.')).toBe(isRedisGiven);
+    });
 
-  it('serves the agents of BATON_AGENTS_DIR', async () => {
-    const { url, token } = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
-    const greeter = new RawCaller(`${url}/agents/greeter`, token);
-    const { result } = await greeter.call('SendMessage', sendParams('I am Ada'));
-    expect(JSON.stringify(result?.message)).toContain('Hello! You said: I am Ada');
-  });
+    it('serves the agents of BATON_AGENTS_DIR', async () => {
+      const { url, token } = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
+      const greeter = new RawCaller(`${url}/agents/greeter`, token);
+      const { result } = await greeter.call('SendMessage', sendParams('I am Ada'));
+      expect(JSON.stringify(result?.message)).toContain('Hello! You said: I am Ada');
+    });
 
-  nightlyIt('finds ports of its own beside another that starts at the same time', () => {
-    const found = [run, ...others].flatMap(
-      ({ output }) => output.match(/(?<=(?:Metrics|gRPC) +\S*:)\d+/g) ?? [],
-    );
-    expect(new Set(found).size).toBe(4);
-  });
-});
+    it('finds ports of its own', () => {
+      const found = [run, other].flatMap(
+        ({ output }) => output.match(/(?<=(?:Metrics|gRPC) +\S*:)\d+/g) ?? [],
+      );
+      expect(new Set(found).size).toBe(4);
+    });
+  },
+);
 
 describe('npm start prints one sentence about the fault, and leaves nothing running', () => {
   const home = temporaryHome();

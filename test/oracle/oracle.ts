@@ -26,7 +26,7 @@ export interface OracleSubject {
 /** An episode begins with nothing stored. */
 const STEPS_OF_EPISODE = 100;
 /** Operations that are drawn to find one that ends in a new way. */
-const CANDIDATES = 10;
+const CANDIDATES = 30;
 /** How often two operations meet. */
 const PAIRS = 0.15;
 /** Replays that look for a shorter sequence. Most searches end after 50. */
