@@ -55,6 +55,7 @@ const LONGER_AT_NIGHT = [
   'e2e/agents',
   'e2e/approvals',
   'e2e/authors',
+  'e2e/bulk',
   'e2e/clocks',
   'e2e/delegation',
   'e2e/fairness',
@@ -92,8 +93,8 @@ const LONGER_AT_NIGHT = [
 ].map((name) => `<rootDir>/test/${name}.e2e-spec.ts`);
 
 module.exports = {
-  // Tests with processes wait for half of their time: six files at once also where there are two cores, or one.
-  maxWorkers: Math.max(6, availableParallelism() - 1),
+  // Tests with processes wait for half of their time: five files at once also where there are two cores, or one.
+  maxWorkers: Math.max(5, availableParallelism() - 1),
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   // Longer than the longest limit of a test.
   reporters: ['default', ['<rootDir>/test/support/jest/hang-reporter.js', { minutes: 20 }]],

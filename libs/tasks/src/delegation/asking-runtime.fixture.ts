@@ -8,7 +8,7 @@ import {
   Suspension,
   type Turn,
 } from '@baton/agents';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 
 /** The order to a test's agents, as the text of a message in JSON. */
 export interface Order {
@@ -38,11 +38,17 @@ export class AskingRuntime implements AgentRuntime {
   readonly name = 'asking';
   /** The tasks whose agent waits to be stopped at this moment. */
   readonly waiting = new Set<string>();
+  private readonly deaths = new EventEmitter();
 
   constructor(
     private readonly children: () => ChildTasks,
     private readonly find: (tenantId: string, slug: string) => Promise<Agent | undefined>,
   ) {}
+
+  /** Ends the agent of a task that waits, as the death of its worker does. */
+  end(taskId: string): void {
+    this.deaths.emit(taskId);
+  }
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const answer = turn.message.parts.find(({ content }) => content?.$case === 'data')?.content?.value;
@@ -54,7 +60,7 @@ export class AskingRuntime implements AgentRuntime {
     const { ask, wait, question, approval } = JSON.parse(text) as Order;
     if (wait) {
       this.waiting.add(turn.task.id);
-      if (!signal.aborted) await once(signal, 'abort');
+      if (!signal.aborted) await Promise.race([once(signal, 'abort'), once(this.deaths, turn.task.id)]);
       this.waiting.delete(turn.task.id);
       return;
     }
