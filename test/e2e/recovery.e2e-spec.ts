@@ -5,7 +5,7 @@ import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { driversOf, nightlyDescribe, nightlyIt } from '../support/nightly.js';
+import { driversOf, nightlyDescribe } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -252,7 +252,7 @@ describe.each(driversOf('redis'))('on %s, with long leases', (driver) => {
   });
 });
 
-describe('with a Postgres of its own', () => {
+nightlyDescribe('with a Postgres of its own', () => {
   let postgres: PrivatePostgres;
   beforeAll(async () => {
     postgres = await startPrivatePostgres();
@@ -274,7 +274,7 @@ describe('with a Postgres of its own', () => {
     expect(await attempts(echoes)).toEqual([1]);
   });
 
-  nightlyIt('ends a worker that shuts down while Postgres is away for good', async () => {
+  it('ends a worker that shuts down while Postgres is away for good', async () => {
     const { echoes, done } = await followMany(8);
     const { worker } = await busiest();
     await postgres.stop();
