@@ -141,6 +141,7 @@ export class AgentCatalogStore {
         ? Prisma.sql`AND (${share}::int > 0 OR next_version IS NULL OR next_share = 0 OR next_version = ${number})`
         : Prisma.sql`AND next_version IS NOT DISTINCT FROM ${replaces}::int`;
     return this.catalog.change(tenantId, async (prisma, record) => {
+      if (!isNew) await lockAgent(prisma, tenantId, id);
       const [row] = await prisma.$queryRaw<EntryRow[]>`
         WITH written AS (
           UPDATE agents SET newest_version = greatest(version, newest_version, ${number}), next_version = ${number},
@@ -248,6 +249,7 @@ export class AgentCatalogStore {
    */
   async eraseVersion({ tenantId, id, version }: AgentKey, slug: string, actor: Actor): Promise<boolean> {
     return this.catalog.change(tenantId, async (prisma, record) => {
+      await lockAgent(prisma, tenantId, id);
       const [erased] = await prisma.$queryRaw<{ bytes: number }[]>`
         WITH present AS (
           SELECT ${BYTES} AS bytes FROM agent_versions
@@ -256,7 +258,6 @@ export class AgentCatalogStore {
               SELECT FROM agents a WHERE a.tenant_id = ${tenantId}::uuid AND a.id = ${id}::uuid
                 AND a.version <> ${version} AND a.next_version IS DISTINCT FROM ${version}
             )
-          FOR UPDATE
         )
         UPDATE agent_versions v SET definition = '{}', bytes = octet_length('{}'), erased_at = now() FROM present
         WHERE v.tenant_id = ${tenantId}::uuid AND v.agent_id = ${id}::uuid AND v.version = ${version}
@@ -346,6 +347,15 @@ const summaryOf = (definition: AgentDefinition): string => {
     outputSchema: outputSchemaOf(definition),
   });
 };
+
+/**
+ * Locks an agent before a statement that reads its versions. A statement that waited for the lock itself would still see the versions as
+ * they were when it began: a version could be erased while it gets the label `next`.
+ */
+async function lockAgent(prisma: Prisma.TransactionClient, tenantId: string, id: string): Promise<void> {
+  await prisma.$executeRaw`
+    SELECT FROM agents WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid FOR NO KEY UPDATE`;
+}
 
 /** Deletes the versions that are too many. @returns the bytes that they took */
 async function dropVersions(

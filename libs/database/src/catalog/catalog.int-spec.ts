@@ -206,6 +206,29 @@ describe('a tenant’s own agents', () => {
     expect(await entries.remove(first, PLATFORM_ACTOR)).toBe(false);
   });
 
+  it('never have a version that is erased and gets the label next at the same time', async () => {
+    const { tenantId, id } = await make();
+    await entries.change({ tenantId, id, version: 1 }, content('second'), PLATFORM_ACTOR);
+    const { both } = await catalog.changeAcross(tenantId, async (prisma) => {
+      await prisma.$executeRaw`SELECT FROM agents WHERE id = ${id}::uuid FOR UPDATE`;
+      let ended = 0;
+      const changes = [
+        entries.eraseVersion({ tenantId, id, version: 1 }, 'mine', PLATFORM_ACTOR).finally(() => ended++),
+        entries
+          .setNext({ tenantId, id, share: 50, failures: 5, version: 1 }, PLATFORM_ACTOR)
+          .finally(() => ended++),
+      ] as const;
+      const waiting = () =>
+        prisma.$executeRaw`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      while (ended + (await waiting()) < changes.length);
+      return { both: Promise.all(changes) };
+    });
+    const [erased, next] = await both;
+    expect(erased).toBe(next === undefined);
+    const [first] = await entries.versions(tenantId, id, 1, 2);
+    expect(first?.erasedAt === null).toBe(!erased);
+  });
+
   it('are made once, however many make them at the same time', async () => {
     const { id } = await tenants.create(`t-${randomUUID()}`, PLATFORM_ACTOR);
     const made = await Promise.allSettled(

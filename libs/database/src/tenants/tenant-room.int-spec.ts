@@ -108,6 +108,22 @@ async function expectDifference(write: () => Promise<unknown>, least: number, mo
   expect(after - before).toBeLessThanOrEqual(most);
 }
 
+/** Begins changes one after the other while another transaction holds the rows of a table: each waits, or has ended, before the next. */
+async function whileLocked(table: string, changes: (() => Promise<unknown>)[]): Promise<unknown[]> {
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  const { begun } = await stores.database.inSystem(async (transaction) => {
+    await transaction.query({ text: `SELECT FROM ${table} WHERE tenant_id = $1 FOR UPDATE` }, [tenantId]);
+    let ended = 0;
+    const running: Promise<unknown>[] = [];
+    for (const change of changes) {
+      running.push(change().finally(() => (ended += 1)));
+      while (ended + (await sql(stores, waiting)).length < running.length);
+    }
+    return { begun: Promise.all(running) };
+  });
+  return begun;
+}
+
 describe('what a tenant keeps besides its tasks', () => {
   it('counts with the values that agents keep for contexts, when it is counted', async () => {
     await allow(1e9);
@@ -161,6 +177,26 @@ describe('what a tenant keeps besides its tasks', () => {
     await sql(stores, `UPDATE agents SET deleted_at = 'epoch' WHERE tenant_id = '${tenantId}'`);
     await expectDifference(() => agents.purge(tenantId), -2500, -2000);
     expect(await added()).toBe(0);
+  });
+
+  it('counts a secret once that is set and removed at the same time', async () => {
+    await allow(1e9);
+    await setSecret(100);
+    await whileLocked('secrets', [
+      () => setSecret(3000),
+      () => secrets.remove({ tenantId, name: 'key' }, PLATFORM_ACTOR),
+    ]);
+    expect([await added(), await read()]).toEqual([0, 0]);
+  });
+
+  it('counts a version once that is erased twice at the same time', async () => {
+    await allow(1e9);
+    const agent = await makeAgent(1000);
+    await agents.change(agent, content(10), PLATFORM_ACTOR);
+    const erase = () => agents.eraseVersion({ ...agent, version: 1 }, 'mine', PLATFORM_ACTOR);
+    const erased = await whileLocked('agent_versions', [erase, erase]);
+    expect(erased.toSorted()).toEqual([false, true]);
+    expect(await added()).toBe(await read());
   });
 
   it('makes room with the versions that are too many', async () => {
