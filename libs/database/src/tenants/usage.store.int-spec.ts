@@ -162,6 +162,25 @@ describe('what a tenant has stored', () => {
     expect(await added(tenantId)).toBe(await summed(tenantId));
   });
 
+  it('is put right by a count with a task that is being stored as the count begins', async () => {
+    const tenantId = randomUUID();
+    const create = () => stores.tasks.create({ ...newTask({ tenantId }), quota: ROOMY });
+    await create();
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    const done = await stores.database.inSystem(async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM tenant_usage WHERE tenant_id = $1 FOR UPDATE' }, [
+        tenantId,
+      ]);
+      const created = create();
+      while ((await sql(stores, waiting)).length < 1);
+      const counted = usage.count(tenantId, -1);
+      while ((await sql(stores, waiting)).length < 2);
+      return { all: Promise.all([created, counted]) };
+    });
+    expect(await done.all).toMatchObject([{ created: true }, true]);
+    expect(await added(tenantId)).toBe(await summed(tenantId));
+  });
+
   it('is the same after a count in slices as one by one, whatever begins, ends and is deleted meanwhile', async () => {
     const tenantId = randomUUID();
     const asking = await Promise.all(
