@@ -11,7 +11,6 @@ import {
 } from '@baton/config';
 import { Database, ensureAuditGuard, ensureSystemKey, hasMasterKey, migrate } from '@baton/database';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
 import { FirstAgent } from './first-agent.js';
@@ -22,6 +21,7 @@ import { postgresService, redisService } from './own-services.js';
 import { newPrintedLink, type PrintedLink } from './printed-link.js';
 import { ScriptedModel } from './scripted-model.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
+import { claimPort } from './claim-port.js';
 
 /** Agents may call models, tools and agents on this machine, unless the setting forbids it. */
 const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
@@ -290,28 +290,3 @@ const reachNote = (host: string): string =>
   ['127.0.0.1', '::1', 'localhost'].includes(host)
     ? 'Reach: this machine only. HOST=0.0.0.0 lets your network in.'
     : `Reach: all machines that reach ${host}. HOST=${LOOPBACK} limits it to this machine.`;
-
-/** The port to use: a free one for 0, otherwise the given one. Throws StartError if it is not available. */
-export async function claimPort(port: number, host: string): Promise<number> {
-  if (port === 0) return getPort({ host });
-  await new Promise<void>((resolve, reject) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, port, host)));
-    server.listen(port, host, () => server.close(() => resolve()));
-  });
-  return port;
-}
-
-function explain(error: NodeJS.ErrnoException, port: number, host: string): Error {
-  if (error.code === 'EADDRINUSE') {
-    return new StartError(
-      `Port ${port} is taken: stop what uses it, or choose another, e.g. \`PORT=${port + 1} npm start\`.`,
-    );
-  }
-  if (error.code === 'EACCES') {
-    return new StartError(
-      `Port ${port} is not allowed: set PORT to 1024 or above, e.g. \`PORT=8080 npm start\`.`,
-    );
-  }
-  return new StartError(`Cannot listen on ${host}:${port} (${error.message}): set HOST and PORT.`);
-}

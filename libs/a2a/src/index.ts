@@ -3,6 +3,8 @@ export * from './agent.js';
 export * from './agent-definition.js';
 export * from './agent-of-new-task.js';
 export * from './call-context.js';
+export * from './read-memory.js';
+export * from './operation-rules.js';
 export * from './cards/agent-card.js';
 export * from './cards/sign-card.js';
 export * from './codecs/codec.js';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ProtocolError } from './protocol-error.js';
 import { type Artifact, Message, Role, type Task, TaskState } from './model.js';
-import type { ClientTaskIdRule } from './call-context.js';
+import type { ClientTaskIdRule } from './operation-rules.js';
 import { isInterrupted, isTerminal } from './task.js';
 
 /** `join`: wait for the task there is; `answer`: continue with it; `new-turn`: a new task of the same context. */

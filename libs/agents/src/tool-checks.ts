@@ -6,7 +6,7 @@ import pLimit from 'p-limit';
 import { llmConfigSchema } from './runtimes/llm/llm-config.js';
 import { fitsOne, type McpServerConfig } from './runtimes/llm/tools/mcp/mcp-config.js';
 import type * as Connections from './runtimes/llm/tools/mcp/connection-to.js';
-import type * as Failure from './runtimes/llm/tools/mcp/mcp-failure.js';
+import type * as Explanations from './runtimes/llm/tools/mcp/explain-failure.js';
 import type { ServerConnection } from './runtimes/llm/tools/mcp/server-connection.js';
 import { type LeftOutTool, ToolList } from './runtimes/llm/tools/mcp/tool-list.js';
 import type { TurnSecrets } from './agent-runtime.js';
@@ -52,7 +52,7 @@ export async function checkTools(
   // The MCP SDK is large. A process loads it at its first use.
   const sdk = {
     ...(await import('./runtimes/llm/tools/mcp/connection-to.js')),
-    ...(await import('./runtimes/llm/tools/mcp/mcp-failure.js')),
+    ...(await import('./runtimes/llm/tools/mcp/explain-failure.js')),
   };
   const signal = AbortSignal.timeout(timeoutMs);
   const limit = pLimit(MAX_CONCURRENT);
@@ -70,7 +70,7 @@ export async function checkTools(
   };
 }
 
-type McpSdk = Pick<typeof Connections, 'connectionTo'> & Pick<typeof Failure, 'whyUnusable'>;
+type McpSdk = Pick<typeof Connections, 'connectionTo'> & Pick<typeof Explanations, 'whyUnusable'>;
 
 async function checkServer(
   server: McpServerConfig,

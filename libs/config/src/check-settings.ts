@@ -1,5 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein';
-import { type EnvironmentSource, loadEnvironment, loadLocalEnvironment } from './environment.js';
+import { loadEnvironment, loadLocalEnvironment } from './environment.js';
+import type { EnvironmentSource } from './environment-source.js';
 import { EnvironmentError } from './environment-error.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from './settings.js';
 

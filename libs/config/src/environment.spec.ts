@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { loadEnvironment, loadLocalEnvironment, withSecretFiles } from './environment.js';
+import { loadEnvironment, loadLocalEnvironment } from './environment.js';
+import { withSecretFiles } from './environment-source.js';
 import { EnvironmentError } from './environment-error.js';
 import { isBatonSecret, SETTING_NAMES } from './settings.js';
 

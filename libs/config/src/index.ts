@@ -8,14 +8,16 @@ export {
 export {
   defaultLimitsOf,
   Environment,
-  type EnvironmentSource,
   loadEnvironment,
   loadLocalEnvironment,
   type LocalEnvironment,
+} from './environment.js';
+export {
+  type EnvironmentSource,
   processEnvironment,
   secretFiles,
   withoutSecrets,
-} from './environment.js';
+} from './environment-source.js';
 export { COMMAND_LINE, withCommandLine } from './command-line.js';
 export { EnvironmentError } from './environment-error.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';

@@ -41,7 +41,7 @@ export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';
 export { importTenant, type TenantImport } from './backup/tenant-import.js';
 export type { Manifest } from './backup/archive.js';
-export { verifyBackup } from './backup/archive-check.js';
+export { verifyBackup } from './backup/verify-backup.js';
 export { BackupError } from './backup/backup-error.js';
 export { type Backup, backUp, releaseOf } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';

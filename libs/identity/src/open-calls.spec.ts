@@ -6,7 +6,9 @@ import type { JwtService } from './issuers/jwt.service.js';
 import type { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
 import { ControlInMemory, refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
-import type { Caller, RefusedToken, TokenService } from './token.service.js';
+import type { TokenService } from './token.service.js';
+import type { RefusedToken } from './token-state.js';
+import type { Caller } from './caller.js';
 
 let tokens: TokensInMemory;
 let control: ControlInMemory;

@@ -5,7 +5,9 @@ import { clock, FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
-import { type Caller, type RefusedToken, TokenService } from './token.service.js';
+import { TokenService } from './token.service.js';
+import type { RefusedToken } from './token-state.js';
+import type { Caller } from './caller.js';
 import { RefusedTokenError } from './refused-token-error.js';
 
 /** A call ends within twice this time after its token or its tenant, even if the control message about it is lost. */

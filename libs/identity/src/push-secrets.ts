@@ -2,14 +2,8 @@ import { clock } from '@baton/telemetry';
 import { Environment } from '@baton/config';
 import { pushSecretName, type SealedSecret, webhookSecretName } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { randomBytes } from 'node:crypto';
 import { SecretBox } from './secret-box.js';
-
-/** Secrets of Standard Webhooks: this prefix, then the base64 of 24 to 64 bytes. */
-export const SIGNING_PREFIX = 'whsec_';
-
-/** A new secret for `webhook-signature`. */
-export const newSigningSecret = (): string => SIGNING_PREFIX + randomBytes(32).toString('base64');
+import { newSigningSecret } from './signing-secret.js';
 
 /** The secrets of a receiver of push notifications. */
 export interface ReceiverCredentials {

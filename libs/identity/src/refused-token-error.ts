@@ -1,5 +1,6 @@
 import { ProtocolError } from '@baton/a2a';
-import { type RefusedToken, type Holder } from './token.service.js';
+import type { Holder } from './token.service.js';
+import type { RefusedToken } from './token-state.js';
 
 const REASONS: Record<RefusedToken, string> = {
   unknown: 'the token is not known',

@@ -2,7 +2,7 @@ import { defaultOrigins, mayReceive, originRefusal, parseOrigins, SECRET_NAME } 
 import { COMMAND_LINE, Environment } from '@baton/config';
 import { type Actor, type PageAfter, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { explainLimit } from './limits.service.js';
+import { explainLimit } from './explain-limit.js';
 import { SecretBox } from './secret-box.js';
 import { SecretError } from './secret-error.js';
 

@@ -2,7 +2,8 @@ import { loadEnvironment } from '@baton/config';
 import type { ApiToken, FoundToken, TokenRights, TokenStore } from '@baton/database';
 import type { ControlMessage, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { type RefusedToken, TokenService, type Verification } from './token.service.js';
+import { TokenService, type Verification } from './token.service.js';
+import type { RefusedToken } from './token-state.js';
 
 type Row = ApiToken & { hash: string; previousHash?: string };
 

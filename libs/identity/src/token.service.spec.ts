@@ -2,7 +2,8 @@ import { PLATFORM_ACTOR } from '@baton/database';
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { ControlInMemory, refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
-import type { Caller, TokenService } from './token.service.js';
+import type { TokenService } from './token.service.js';
+import type { Caller } from './caller.js';
 
 const guess = () => `baton_${randomBytes(32).toString('base64url')}`;
 

@@ -1,4 +1,4 @@
-import { type AllowedAgents, type Principal, type Scope, tokenPrincipal } from '@baton/a2a';
+import { tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   type Actor,
@@ -14,7 +14,9 @@ import { clock, FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { hash, randomBytes } from 'node:crypto';
-import { explainLimit } from './limits.service.js';
+import { explainLimit } from './explain-limit.js';
+import type { Caller } from './caller.js';
+import { refusalOf, type RefusedToken } from './token-state.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
@@ -39,34 +41,9 @@ const COLLECT_USES_MS = 1_000;
 /** With more tokens in use, some uses are stored more often. */
 const MAX_USED_TOKENS = 10_000;
 
-/** Who calls, for which tenant, and what it may do. */
-export interface Caller {
-  readonly tenantId: string;
-  readonly principal: Principal;
-  readonly scopes: readonly Scope[];
-  /** When its token expires; its open calls end then. Unset: never. */
-  readonly expiresAt?: Date | undefined;
-  /** Identifies the token in `TokenService.refused`, which ends its open calls. Unset: it cannot be revoked. */
-  readonly credential?: string;
-  /** Who issued its token, if not Baton: its open calls end when the issuer is no longer trusted. */
-  readonly issuer?: { readonly url: string; readonly id: string };
-  /** The agents that exist for it; a verified token has only their slugs. Unset: all of its tenant. */
-  readonly agents?: AllowedAgents;
-  /** The limit of the token itself, besides that of its tenant. Unset: none. */
-  readonly requestsPerSecond?: number;
-}
-
-/** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
-export function callerOf(request: object): Caller {
-  const caller = (request as { user?: Caller }).user;
-  if (!caller) throw new Error('callerOf: the route has no guard that finds its caller');
-  return caller;
-}
-
 /** Whether a bearer token has the form of a JWT. */
 export const isJwt = (token: string): boolean => JWT.test(token);
 
-export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed' | 'untrusted';
 /** The owner of the refused token. */
 export type Holder = Pick<Caller, 'tenantId' | 'principal'>;
 export type Verification =
@@ -261,26 +238,6 @@ function callerWith(token: FoundToken, hash: string): Caller {
 function endOf({ expiresAt, secretUntil }: Pick<FoundToken, 'expiresAt' | 'secretUntil'>): Date | undefined {
   if (!expiresAt || !secretUntil) return secretUntil ?? expiresAt ?? undefined;
   return secretUntil < expiresAt ? secretUntil : expiresAt;
-}
-
-/** Whether a token is valid, for people. */
-export function tokenState(
-  token: Pick<ApiToken, 'revokedAt' | 'expiresAt'>,
-): 'revoked' | 'expired' | 'active' {
-  const reason = refusalOf(token);
-  return reason === 'revoked' || reason === 'expired' ? reason : 'active';
-}
-
-/** Why a token is invalid now. */
-function refusalOf({
-  revokedAt,
-  expiresAt,
-  secretUntil,
-}: Pick<FoundToken, 'revokedAt' | 'expiresAt' | 'secretUntil'>): RefusedToken | undefined {
-  const now = clock.now();
-  if (revokedAt) return 'revoked';
-  if (expiresAt && expiresAt.getTime() <= now) return 'expired';
-  return secretUntil && secretUntil.getTime() <= now ? 'rotated' : undefined;
 }
 
 /** Whether a token may do less than it could when the call began. */

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
 import { OUTCOMES, type TaskSignal } from './messaging.js';
 import { withTimeout } from './with-timeout.js';
-import { decodeSignal, encodeSignal, SignalDecoder } from './signal-decoder.js';
+import { SignalDecoder } from './signal-decoder.js';
+import { decodeSignal, encodeSignal } from './signal-text.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
 

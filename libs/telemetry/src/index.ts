@@ -1,6 +1,7 @@
 export { clock, type ClockReading } from './clock.js';
 export { countDatabaseTimeouts } from './database-timeouts.js';
-export { createLogger, hideInLogs, type LogContext, Logger, traceIdsOf } from './logger.js';
+export { createLogger, hideInLogs, type LogContext, Logger } from './logger.js';
+export { traceIdsOf } from './traceparent.js';
 export { NestLogger } from './nest-logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';

@@ -112,10 +112,6 @@ export function createLogger(
   return new Logger(pino(options, { write }));
 }
 
-/** The ids of the trace and of the span in a valid `traceparent`, for a line of the log. */
-export const traceIdsOf = (traceparent: string | null | undefined): { traceId?: string; spanId?: string } =>
-  traceparent ? { traceId: traceparent.slice(3, 35), spanId: traceparent.slice(36, 52) } : {};
-
 /** Nest passes [context], or [stack, context] with errors. */
 export function fields(rest: unknown[]): { context?: string; stack?: string } {
   const strings = rest.filter((value) => typeof value === 'string');

@@ -26,15 +26,8 @@ import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import { sendLogs } from './otlp-logs.js';
 import { sendMetrics } from './otlp-metrics.js';
-import type {
-  Attributes,
-  Endpoints,
-  Sender,
-  Span,
-  SpanOptions,
-  TelemetrySettings,
-  Tracer,
-} from './tracing.js';
+import type { Attributes, Sender, Span, SpanOptions, Tracer } from './tracing.js';
+import type { Endpoints, TelemetrySettings } from './otlp-endpoints.js';
 import { TRACEPARENT } from './traceparent.js';
 import { within } from './within.js';
 

@@ -2,7 +2,8 @@ import { Environment } from '@baton/config';
 import { type DynamicModule, Global, Module, type Provider } from '@nestjs/common';
 import { createLogger, Logger } from './logger.js';
 import { Metrics } from './metrics.js';
-import { endpointsOf, Tracing } from './tracing.js';
+import { Tracing } from './tracing.js';
+import { endpointsOf } from './otlp-endpoints.js';
 
 const loggerOf = (processName: string): Provider => ({
   provide: Logger,

@@ -1,4 +1,4 @@
-import { endpointsOf, type TelemetrySettings } from './tracing.js';
+import { endpointsOf, type TelemetrySettings } from './otlp-endpoints.js';
 
 const settings = (more: Partial<TelemetrySettings>): TelemetrySettings => ({
   otelSdkDisabled: false,

@@ -1,10 +1,11 @@
 import type { Logger } from '@baton/telemetry';
 import type { AgentExecutor } from '@a2a-js/sdk/server';
 import type { AgentOutput, Turn } from '../../../libs/agents/src/agent-runtime.js';
-import { converse, TurnStream } from '../../../libs/agents/src/runtimes/executor/turn-stream.js';
+import { TurnStream } from '../../../libs/agents/src/runtimes/executor/turn-stream.js';
+import { converse } from '../../../libs/agents/src/runtimes/executor/converse.js';
 import { HostedTurn, type TurnHost } from '../../../libs/agents/src/runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../../../libs/agents/src/runtimes/executor/protocol.js';
-import { turnRequest } from '../../../libs/agents/src/runtimes/executor/executor-runtime.js';
+import { turnRequest } from '../../../libs/agents/src/runtimes/executor/turn-request.js';
 import { portsOf } from '../../../libs/agents/src/runtimes/executor/turn-ports.js';
 import {
   type TurnStepPorts,

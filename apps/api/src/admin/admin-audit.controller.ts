@@ -4,18 +4,12 @@ import { Controller, Get, Query, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { textQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';
-import {
-  ACTION,
-  auditPage,
-  encodeAuditPage,
-  FROM,
-  readAuditCursor,
-  UNTIL,
-} from '../rest/audit/audit.controller.js';
+import { ACTION, FROM, UNTIL } from '../rest/audit/audit.controller.js';
+import { auditPage, encodeAuditPage, readAuditCursor } from '../rest/audit/audit-json.js';
 import { CURSOR, LIMIT } from '../rest/paging.js';
 
 const TENANT = textQuery('Slug of the tenant; left out = all, and the platform itself');

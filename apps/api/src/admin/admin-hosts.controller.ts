@@ -4,7 +4,7 @@ import { Controller, Delete, Get, Param, Put, Query, Req } from '@nestjs/common'
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';

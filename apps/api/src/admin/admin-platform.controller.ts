@@ -5,27 +5,21 @@ import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/comm
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf, operatorOf } from '../access/actor.js';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { textQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';
 import { a2aSchema, timeSchema } from '../openapi/schemas.js';
 import { encodeWorkerFailure, workerFailure } from '../rest/agents/agent-json.js';
+import { AGAIN, redelivery } from '../rest/dead-letters/dead-letters.controller.js';
 import {
-  AGAIN,
   deadLetter,
   encodeDeadLetter,
   pageOfLetters,
   readLetterCursor,
-  redelivery,
-} from '../rest/dead-letters/dead-letters.controller.js';
-import {
-  CONFIG,
-  deadPush,
-  encodeDeadPush,
-  pageOfPushes,
-  pushRedelivery,
-} from '../rest/dead-letters/dead-pushes.controller.js';
+} from '../rest/dead-letters/dead-letter-json.js';
+import { CONFIG, pushRedelivery } from '../rest/dead-letters/dead-pushes.controller.js';
+import { deadPush, encodeDeadPush, pageOfPushes } from '../rest/dead-letters/dead-push-json.js';
 import { CURSOR, LIMIT, nextCursor } from '../rest/paging.js';
 import { namesOfTask, taskNames } from '../rest/task-names.js';
 import { agentError, encodeAgentError } from './agent-error-json.js';

@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Alias } from '../openapi/route.js';
 import { AdminTasksController } from './admin-tasks.controller.js';

@@ -6,20 +6,14 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Put, Query, Req } from
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
 import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../rest/paging.js';
-import {
-  assertMasterKey,
-  encodeSecret,
-  explainSecret,
-  newSecret,
-  noSuchSecret,
-  secretAnswer,
-  secretPatch,
-} from '../rest/secrets/secrets.controller.js';
+import { newSecret, secretPatch } from '../rest/secrets/secrets.controller.js';
+import { assertMasterKey } from '../rest/secrets/assert-master-key.js';
+import { encodeSecret, explainSecret, noSuchSecret, secretAnswer } from '../rest/secrets/secret-json.js';
 
 const ofTenant = secretAnswer
   .extend({ key_id: z.string().describe('Which master key has encrypted it') })

@@ -1,6 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import type { z } from 'zod';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
 import { OperatorTasks, tenantTask } from './operator-tasks.js';

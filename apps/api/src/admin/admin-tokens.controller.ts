@@ -5,7 +5,7 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req } fro
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';

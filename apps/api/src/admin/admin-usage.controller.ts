@@ -5,7 +5,7 @@ import { clock } from '@baton/telemetry';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { QueryPipe, timeQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';

@@ -2,10 +2,11 @@ import { type AgentCard, CARD_SCOPES, ProtocolError } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Public, RequireScope } from '../access/access.guard.js';
+import { Public, RequireScope } from '../access/route-access.js';
 import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/agent-finder.js';
-import { CardRenderer, cardFormFor, sendCard } from './card-renderer.js';
+import { CardRenderer } from './card-renderer.js';
+import { cardFormFor, sendCard } from './send-card.js';
 
 /** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
 @RequireScope(...CARD_SCOPES)

@@ -3,13 +3,14 @@ import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { OptionalToken, RequireScope } from '../access/access.guard.js';
+import { OptionalToken, RequireScope } from '../access/route-access.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { hasToken } from '../http/requests.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/agent-finder.js';
-import { type RenderedCard, CardRenderer, cardFormFor, sendCard } from './card-renderer.js';
+import { type RenderedCard, CardRenderer } from './card-renderer.js';
+import { cardFormFor, sendCard } from './send-card.js';
 
 const FLAT_CARD = '/.well-known/agent.json';
 

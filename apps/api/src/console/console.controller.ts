@@ -1,6 +1,6 @@
 import { Controller, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Counted, Public } from '../access/access.guard.js';
+import { Counted, Public } from '../access/route-access.js';
 import { sendPlainError } from '../http/errors.js';
 import { ConsoleSite } from './console-site.js';
 import { SignInLink } from './sign-in-link.js';

@@ -1,6 +1,6 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Public } from '../access/access.guard.js';
+import { Public } from '../access/route-access.js';
 import { sendPlainError } from '../http/errors.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { ConsoleSite } from './console-site.js';

@@ -1,7 +1,8 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Public } from '../access/access.guard.js';
-import { ApiReadiness, sendReadiness } from './api-readiness.js';
+import { Public } from '../access/route-access.js';
+import { ApiReadiness } from './api-readiness.js';
+import { sendReadiness } from './send-readiness.js';
 
 /** `/healthz` and `/readyz` for load balancers: they answer yes or no, without details of the services behind. */
 @Public()

@@ -1,9 +1,10 @@
 import { Metrics } from '@baton/telemetry';
 import { Controller, Get, Headers, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Public } from '../access/access.guard.js';
+import { Public } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
-import { ApiReadiness, sendReadiness } from './api-readiness.js';
+import { ApiReadiness } from './api-readiness.js';
+import { sendReadiness } from './send-readiness.js';
 
 /** Health with details, and metrics. They name no tenant, so they need no token. */
 @Public()

@@ -23,7 +23,7 @@ import {
 import { Controller, Injectable, Module, Param, Post, Req, Res, type Type } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { AllowGuests } from '../access/access.guard.js';
+import { AllowGuests } from '../access/route-access.js';
 import { requestedVersion } from '../core/call-headers.js';
 import { type AnswerWriter, CallHandler, type FrameWriter } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';

@@ -19,7 +19,7 @@ import { answerParts, type Elicitations, elicitationsOf } from './elicitations.j
 import type { McpCall } from './mcp-call.js';
 import { MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
 import { objectAt } from './mcp-request.js';
-import type { LentTask } from './task-notices.js';
+import type { LentTask } from './task-changes.js';
 import { sendCall, type ToolMessage } from './tool-arguments.js';
 import { type CallToolResult, toolResult } from './tool-result.js';
 

@@ -2,7 +2,7 @@ import { TasksModule } from '@baton/tasks';
 import { Controller, Module, Param, Post, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ProtectedResource, RequireScope } from '../access/access.guard.js';
+import { ProtectedResource, RequireScope } from '../access/route-access.js';
 import { AccessModule } from '../access/access.module.js';
 import { CoreModule } from '../core/core.module.js';
 import type { ErrorFormat } from '../http/errors.js';

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 import { Controller, Get, Header, Param, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { Counted, Public } from '../access/access.guard.js';
+import { Counted, Public } from '../access/route-access.js';
 import { AuthorizationServers } from '../access/authorization-servers.js';
 
 /** Where clients of MCP sign in (RFC 9728): at the path of each resource, and at the root for clients that read only that. */

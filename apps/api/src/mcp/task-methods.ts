@@ -16,14 +16,8 @@ import { McpOperations, taskCall } from './mcp-operations.js';
 import { ANSWERING_CODEC, MCP_PROFILE, STATUS_CODEC } from './mcp-profile.js';
 import { declaresTasks, type McpRequest, TASKS } from './mcp-request.js';
 import { detailedTask } from './mcp-task.js';
-import {
-  changesOf,
-  type FollowedTask,
-  isOver,
-  type LentTask,
-  MAX_TASKS,
-  TaskNotices,
-} from './task-notices.js';
+import { MAX_TASKS, TaskNotices } from './task-notices.js';
+import { changesOf, type FollowedTask, isOver, type LentTask } from './task-changes.js';
 
 /** The methods of the extension for tasks. */
 @Injectable()

@@ -1,5 +1,5 @@
 import { type StreamItem, type Task, TaskState } from '@baton/a2a';
-import { changesOf, type FollowedTask, type LentTask } from './task-notices.js';
+import { changesOf, type FollowedTask, type LentTask } from './task-changes.js';
 
 const { TASK_STATE_WORKING, TASK_STATE_COMPLETED } = TaskState;
 

@@ -1,7 +1,7 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Public } from '../access/access.guard.js';
+import { Public } from '../access/route-access.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { buildDocument, type DocumentInfo } from './document.js';
 import { Describe } from './route.js';

@@ -5,7 +5,7 @@ import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
 import type { z } from 'zod';
 import type { OperatorRole } from '@baton/database';
-import { ACCESS, type Access, MORE_SCOPES, ROLES, SCOPES } from '../access/access.guard.js';
+import { ACCESS, type Access, MORE_SCOPES, ROLES, SCOPES } from '../access/route-access.js';
 import { QueryPipe } from './query-pipe.js';
 
 const DESCRIPTION = Symbol('what the API document says of a route');

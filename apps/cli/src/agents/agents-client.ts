@@ -1,12 +1,10 @@
 import type { TenantPaths, TenantSchemas } from '@baton/contract';
-import { stringify } from 'yaml';
 import { answerOf, listAll, type TenantApi } from '../api.js';
-import { oneLine } from '../output.js';
 import { RefusedError } from '../refused-error.js';
+import type { LoadFailure } from './load-failure.js';
 
 export type ShownAgent = TenantSchemas['Agent'];
 export type Written = TenantSchemas['AgentWrite'];
-type LoadFailure = TenantSchemas['LoadFailure'];
 type OpenVersions =
   TenantPaths['/v1/agents/{agent}/open-versions']['get']['responses']['200']['content']['application/json'];
 type AgentDocument = TenantSchemas['AgentDocument'];
@@ -102,19 +100,3 @@ export class AgentsClient {
     await answerOf(this.api.DELETE('/v1/agents/{agent}', { params: { path: { agent } } }));
   }
 }
-
-/** A line for people: what, where and why. */
-export const failureText = ({ agent, file, line, reason }: LoadFailure): string =>
-  `Agent ${agent ?? '-'} could not be loaded: ${placeAndReason({ file, line, reason })}`;
-
-/** The place of a fault and its reason: `index.mjs:3: Unexpected end of input`. */
-export const placeAndReason = ({ file, line, reason }: Omit<LoadFailure, 'agent'>): string =>
-  `${file}${line === null ? '' : `:${line}`}: ${oneLine(reason.replace(/^could not be loaded: /, ''), 300)}`;
-
-/** An agent as its file would have it. */
-export function documentOf({ slug, enabled, definition }: ShownAgent): Record<string, unknown> {
-  return { slug, ...(!enabled && { enabled }), ...definition };
-}
-
-/** The file of an agent, as YAML. */
-export const agentText = (agent: ShownAgent): string => stringify(documentOf(agent), { lineWidth: 0 });

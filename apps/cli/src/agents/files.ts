@@ -7,7 +7,8 @@ import { extname, join } from 'node:path';
 import { OperatorError } from '../operator-error.js';
 import { RefusedError } from '../refused-error.js';
 import { UnreachableError } from '../unreachable-error.js';
-import { type AgentsClient, agentText, type Written } from './agents-client.js';
+import type { AgentsClient, Written } from './agents-client.js';
+import { agentText } from './agent-text.js';
 
 /** What a file makes of its agent. */
 export interface FileChange {

@@ -5,7 +5,8 @@ import { answerOf, listAll } from '../api.js';
 import type { Cli } from '../cli.js';
 import { inOwnWords, type OperatorOptions, withOperatorApi } from '../operator/operator-api.js';
 import { oneLine, printValue, printTable } from '../output.js';
-import { failureText, type ShownAgent } from './agents-client.js';
+import type { ShownAgent } from './agents-client.js';
+import { failureText } from './load-failure.js';
 import { ofFile, readAgentFile } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];

@@ -4,7 +4,9 @@ import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
 import { type ServerOptions, tenantApi } from '../api.js';
-import { AgentsClient, agentText, documentOf, failureText, type Written } from './agents-client.js';
+import { AgentsClient, type Written } from './agents-client.js';
+import { agentText, documentOf } from './agent-text.js';
+import { failureText } from './load-failure.js';
 import { type FileChange, planChanges, readAgentFile, warningsOf, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];

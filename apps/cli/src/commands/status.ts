@@ -2,6 +2,7 @@ import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
+import { failureText } from '../agents/load-failure.js';
 import { printFields, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { answerOf, createApi, findTarget, type ServerOptions, type TenantApi } from '../api.js';
@@ -59,20 +60,17 @@ async function printStatus(cli: Cli, options: ServerOptions): Promise<void> {
       ],
       16,
     );
-    const { failureText } = await agentsClient();
     for (const failure of failures) cli.terminal.err(failureText(failure));
   }
   if (!isReady)
     throw new OperatorError(`${target.url} is not ready: /readyz on its management port says why.`);
 }
 
-// Loaded when called, so that a command starts fast.
-const agentsClient = () => import('../agents/agents-client.js');
-
 /** The agents in code that could not be loaded. None for a token that may not see agents. */
 async function failuresOf(api: TenantApi): Promise<TenantSchemas['LoadFailure'][]> {
   try {
-    const { AgentsClient } = await agentsClient();
+    // Loaded when called, so that a command starts fast.
+    const { AgentsClient } = await import('../agents/agents-client.js');
     return await new AgentsClient(api).loadFailures();
   } catch (error) {
     if (error instanceof RefusedError && error.status === 403) return [];

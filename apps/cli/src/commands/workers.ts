@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { placeAndReason } from '../agents/agents-client.js';
+import { placeAndReason } from '../agents/load-failure.js';
 import { answerOf } from '../api.js';
 import type { Cli } from '../cli.js';
 import { type OperatorOptions, withOperatorApi, withOperatorOptions } from '../operator/operator-api.js';

@@ -1,4 +1,5 @@
-import type { CallContext, OperationRules } from '../call-context.js';
+import type { CallContext } from '../call-context.js';
+import type { OperationRules } from '../operation-rules.js';
 import { ProtocolError } from '../protocol-error.js';
 import type { Task } from '../model.js';
 import {

@@ -1,5 +1,5 @@
 import { type Agent, isEnabled, type MaybeEnabled, type PushPolicy } from '../agent.js';
-import { type OperationRules, SPEC_RULES } from '../call-context.js';
+import { type OperationRules, SPEC_RULES } from '../operation-rules.js';
 import type { Codec } from '../codecs/codec.js';
 import { Fields } from '../codecs/fields.js';
 import { ProtocolError } from '../protocol-error.js';

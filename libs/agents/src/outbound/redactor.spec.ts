@@ -1,7 +1,7 @@
 import { McpError } from '@modelcontextprotocol/sdk/types.js';
 import { A2AError } from '@a2a-js/sdk/errors';
 import { remoteFailure } from '../runtimes/remote-a2a/remote-failure.js';
-import { serverFailure } from '../runtimes/llm/tools/mcp/mcp-failure.js';
+import { serverFailure } from '../runtimes/llm/tools/mcp/explain-failure.js';
 import { Redactor } from './redactor.js';
 
 const SECRET = 'p@ss/word "4711" ümlaut';

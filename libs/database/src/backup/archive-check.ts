@@ -1,4 +1,4 @@
-import { type BackupPart, type Checksums, isSame, type Manifest, readArchive } from './archive.js';
+import { type BackupPart, type Checksums, isSame, type Manifest } from './archive.js';
 import { BackupError } from './backup-error.js';
 import { RowDigest } from './row-digest.js';
 
@@ -47,16 +47,4 @@ export class ArchiveCheck {
     this.digests.set(table, digest);
     return digest;
   }
-}
-
-/**
- * Reads a backup to its end and compares everything with its checksums.
- * @returns its manifest
- * @throws BackupError that names the incomplete table
- */
-export async function verifyBackup(input: AsyncIterable<Uint8Array>): Promise<Manifest> {
-  const check = new ArchiveCheck();
-  for await (const part of readArchive(input)) check.take(part);
-  check.finish();
-  return check.manifest;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Client } from 'pg';
 import { migrationNames, migrationsFolder } from '../connection/migrations-folder.js';
 import { migrate } from '../migrations/migrate.js';
-import { verifyBackup } from './archive-check.js';
+import { verifyBackup } from './verify-backup.js';
 import {
   client,
   collect,

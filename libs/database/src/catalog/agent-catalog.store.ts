@@ -9,7 +9,7 @@ import { NameTakenError } from '../connection/name-taken-error.js';
 import type { Statement } from '../connection/database.js';
 import { Prisma } from '../generated/client.js';
 import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
-import { VERSION_BYTES } from '../tenants/usage.store.js';
+import { VERSION_BYTES } from '../tenants/count-usage.js';
 import { labelColumns, labelsOf, type LabelsRow } from './agent-labels.js';
 import type {
   AgentContent,

@@ -7,7 +7,7 @@ import type { Statement } from '../connection/database.js';
 import { Prisma, type Secret } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
-import { SECRET_BYTES } from '../tenants/usage.store.js';
+import { SECRET_BYTES } from '../tenants/count-usage.js';
 import type { BoundSecret, SealedSecret, SecretInfo, SecretKey } from './catalog-records.js';
 
 const INFO = { name: true, keyId: true, origins: true, createdAt: true, updatedAt: true };

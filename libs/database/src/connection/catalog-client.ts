@@ -8,7 +8,6 @@ import { Database, type Statement, type Transaction, type Values } from './datab
 import { systemScope, tenantScope } from './row-security.js';
 import { assertSession } from './session-check.js';
 import { plainError } from './transient.js';
-import { NameTakenError } from './name-taken-error.js';
 
 /** Default size of the pool, as in the CLI. */
 const POOL_SIZE = 4;
@@ -18,12 +17,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** Longer than the server's own timeout: applies only to a server that no longer answers. */
 const ANSWER_MS = 20_000;
-/** For the error of an insert: throws `NameTakenError` if a unique name is taken. */
-export const explainTaken =
-  (taken: string) =>
-  (error: unknown): never => {
-    throw (error as { code?: string }).code === 'P2002' ? new NameTakenError(taken, { cause: error }) : error;
-  };
 
 /** A transaction of Prisma for statements of this library. They return no bigint, which JavaScript would get as one. */
 export const transactionOf = (prisma: Prisma.TransactionClient): Pick<Transaction, 'query'> => ({

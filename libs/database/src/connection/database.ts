@@ -69,12 +69,6 @@ interface DatabaseTimeouts {
 
 export type { Statement, Values };
 
-/** Transactions of a tenant that begin with this statement run one after the other. $1 tenant */
-export const tenantLock = (subject: string): Statement => ({
-  name: `${subject}-lock`,
-  text: `SELECT pg_advisory_xact_lock(hashtextextended('baton ${subject} ' || $1, 0))`,
-});
-
 /** Executes statements of a transaction, one after the other. */
 export interface Transaction {
   query<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]>;

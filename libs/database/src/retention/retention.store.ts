@@ -4,7 +4,7 @@ import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import { deleteEvents } from '../log/delete-events.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
-import { groupUsageCte } from '../tenants/usage.store.js';
+import { groupUsageCte } from '../tenants/usage-sql.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.store.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 

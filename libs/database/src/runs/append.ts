@@ -12,7 +12,7 @@ import type { AppendBatch, AppendResult, WaitReminders } from '../tasks/records.
 import { readMetadata } from '../tasks/read-metadata.js';
 import { artifactKey } from '../log/artifact-key.js';
 import { artifactsJson, INLINE_BYTES, statusJson, TERMINAL_STATES } from '../tasks/task-row.js';
-import { groupUsageCte } from '../tenants/usage.store.js';
+import { groupUsageCte } from '../tenants/usage-sql.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
 
 /** Metadata grow with every status that has some. */

@@ -6,7 +6,8 @@ import { isTransient } from '../connection/transient.js';
 import { hasState } from '../dispatch/run-conditions.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { ReadBudget } from '../tasks/read-budget.js';
-import { HISTORY_SHARE, storedTask, type TaskHead, TaskReader } from '../tasks/task-reader.js';
+import { HISTORY_SHARE, TaskReader } from '../tasks/task-reader.js';
+import { storedTask, type TaskHead } from '../tasks/stored-task.js';
 import {
   metadataColumns,
   type NewStatus,

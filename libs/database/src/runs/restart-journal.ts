@@ -2,7 +2,7 @@ import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
-import { sizeOf } from '../tenants/usage.store.js';
+import { sizeOf } from '../tenants/usage-sql.js';
 import { ENTRY, entryCtes, type NewJournalEntry } from './journal-entry.js';
 
 interface Restart extends NewJournalEntry {

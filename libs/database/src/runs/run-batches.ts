@@ -1,6 +1,7 @@
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
-import { byTenant, GroupCommit } from '../connection/group-commit.js';
+import { GroupCommit } from '../connection/group-commit.js';
+import { byTenant } from '../connection/group-by.js';
 import { isLockTimeout } from '../connection/transient.js';
 import { LargeWriteShares } from './large-write-shares.js';
 

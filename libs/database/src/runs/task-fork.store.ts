@@ -5,7 +5,7 @@ import type { Actor } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
-import { sizeOf } from '../tenants/usage.store.js';
+import { sizeOf } from '../tenants/usage-sql.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 
 // A fork is a new task that continues the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which

@@ -1,7 +1,7 @@
 import { Message, type TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
-import { SCHEDULE_BYTES } from '../tenants/usage.store.js';
+import { SCHEDULE_BYTES } from '../tenants/count-usage.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { takeInTurns } from '../sql/take-in-turns.js';
 import type {

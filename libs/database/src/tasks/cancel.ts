@@ -6,7 +6,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { hasState } from '../dispatch/run-conditions.js';
 import { insertStatusEvent } from '../log/insert-events.js';
-import { USAGE_CTE } from '../tenants/usage.store.js';
+import { USAGE_CTE } from '../tenants/usage-sql.js';
 import type { ChangedRow } from './changed-row.js';
 import { GET } from './get.js';
 import type { CancelResult } from './records.js';

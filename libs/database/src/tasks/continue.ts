@@ -5,7 +5,7 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
 import { historyFrom } from '../dispatch/run-history.js';
 import { insertStatusEvent } from '../log/insert-events.js';
-import { sizeOf } from '../tenants/usage.store.js';
+import { sizeOf } from '../tenants/usage-sql.js';
 import { acceptTurns } from './accept-turns.js';
 import type { ChangedRow } from './changed-row.js';
 import { findEarlierTurn, KEY, knownCte } from './message-key.js';

@@ -2,7 +2,7 @@ import type { Database } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
 import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
-import { sizeOf } from '../tenants/usage.store.js';
+import { sizeOf } from '../tenants/usage-sql.js';
 import { acceptTurns } from './accept-turns.js';
 import { clientKey } from './client-key.js';
 import { KEY, knownCte } from './message-key.js';

@@ -1,5 +1,6 @@
 import type { Database, Statement, Values } from '../connection/database.js';
-import { byTenant, GroupCommit, groupBy } from '../connection/group-commit.js';
+import { GroupCommit } from '../connection/group-commit.js';
+import { byTenant, groupBy } from '../connection/group-by.js';
 import { acceptTurns, hasExtras, NO_QUOTA } from './accept-turns.js';
 import { CREATE, createValues, MAX_SHARED_BYTES } from './create-batch.js';
 import type { CreatedRow, NewTaskRow } from './new-task-row.js';

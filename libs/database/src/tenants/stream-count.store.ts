@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement, tenantLock } from '../connection/database.js';
+import { Database, type Statement } from '../connection/database.js';
+import { tenantLock } from '../connection/tenant-lock.js';
 
 /** After this silence a process counts as dead, and its streams do not count. */
 const ALIVE = `interval '15 seconds'`;

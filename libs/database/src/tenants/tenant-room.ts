@@ -1,7 +1,7 @@
 import { storedLimits, type TenantLimits } from '@baton/config';
 import type { QueryResultRow } from 'pg';
 import type { Statement, Transaction } from '../connection/database.js';
-import { BEGIN_USAGE, COUNT_CATALOG, countSliceIn } from './usage.store.js';
+import { BEGIN_USAGE, COUNT_CATALOG, countSliceIn } from './count-usage.js';
 import { LimitReachedError } from './limit-reached-error.js';
 
 /** The number of a tenant's rows of each limited kind: $1 tenant */

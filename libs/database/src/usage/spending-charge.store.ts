@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement, tenantLock, type Values } from '../connection/database.js';
+import { Database, type Statement, type Values } from '../connection/database.js';
+import { tenantLock } from '../connection/tenant-lock.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { RECORD_COST } from './usage-hours.store.js';
 import type { FullCap } from '../spending/cap-records.js';

@@ -1,5 +1,6 @@
 import { FakeIssuer, trust } from './issuer.fixture.js';
-import { IssuerKeys, readIssuerKeys } from './issuer-keys.js';
+import { IssuerKeys } from './issuer-keys.js';
+import { readIssuerKeys } from './read-issuer-keys.js';
 
 const MINUTE = 60_000;
 const DISCOVERY = 'https://id.example.com/realm/.well-known/openid-configuration';

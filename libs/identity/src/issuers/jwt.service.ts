@@ -15,9 +15,11 @@ import {
 } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { LimitsService } from '../limits.service.js';
-import type { Caller, RefusedToken } from '../token.service.js';
+import type { RefusedToken } from '../token-state.js';
+import type { Caller } from '../caller.js';
 import { hasValue, scopesOf, userPrincipal } from './claims.js';
-import { IssuerKeys, readIssuerKeys } from './issuer-keys.js';
+import { IssuerKeys } from './issuer-keys.js';
+import { readIssuerKeys } from './read-issuer-keys.js';
 import { IssuerError } from './issuer-error.js';
 
 /** Half of the 16 KiB that Node.js takes of all headers. Tokens with many groups have about 4 KiB. */

@@ -2,7 +2,7 @@ import { ProtocolError, Role, type Scope, TaskState } from '@baton/a2a';
 import type { BulkProgress, BulkStore, ClaimedBulk, StoredTask } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import type { SweepLeader } from '../core/sweep-leader.js';
-import { newTask } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { BulkWork } from './bulk-work.js';
 import type { MatchingTasks } from './matching-tasks.js';
 import type { TaskActions } from './task-actions.js';

@@ -10,7 +10,7 @@ import {
 import { randomUUID } from 'node:crypto';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { newTask } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { MatchingTasks, type TaskMatch } from './matching-tasks.js';
 
 const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED, TASK_STATE_FAILED } = TaskState;

@@ -2,7 +2,7 @@ import { Role, TaskState } from '@baton/a2a';
 import type { BulkAction, ClaimedBulk } from '@baton/database';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 import { FirstRequests } from '../turns/first-requests.js';
-import { newTask } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { TaskActions } from './task-actions.js';
 
 const { TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;

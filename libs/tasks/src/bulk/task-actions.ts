@@ -6,7 +6,8 @@ import { AgentDirectory } from '../catalog/agent-directory.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { TaskForks } from '../forks/task-forks.js';
 import { FirstRequests } from '../turns/first-requests.js';
-import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 
 /** `skipped`: there was nothing to do any more. */

@@ -1,4 +1,4 @@
-import { givenUpText } from './turn-failure.js';
+import { givenUpText } from './given-up-text.js';
 
 describe('the text of a run that has used up its attempts', () => {
   const lastCrash = "The agent's process was ended by SIGKILL";

@@ -11,7 +11,8 @@ import { type Actor, type DeadLetter, DeadLetterStore, type DeadMessage } from '
 import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 
 /** The key of the new task's metadata that names the failed run. */
 const METADATA_KEY = 'baton.redelivery';

@@ -36,7 +36,8 @@ import {
   retryTransient,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { AppendRefused } from '../core/append-refused.js';
 import { childIdOf } from '../core/child-id.js';
 import { childAnswerKey, childApprovalKey, childContextId, childMessageId } from './child-ids.js';

@@ -33,7 +33,8 @@ import {
 import { Inject, Injectable } from '@nestjs/common';
 import { v5 as derivedId, parse, v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { clock } from '@baton/telemetry';
 import { continuesMetadata, forkMetadata, undoesMetadata } from './fork-metadata.js';
 

@@ -13,7 +13,7 @@ import {
 import { loadEnvironment } from '@baton/config';
 import type { EarlierTurn, MessageKey, StoredTask } from '@baton/database';
 import { claimedRun, message as said } from '../runs/claimed-run.fixture.js';
-import { newContextOf } from '../turns/turn-acceptance.js';
+import { newContextOf } from '../turns/new-task.js';
 import { MessageRouter } from './message-router.js';
 
 type ClientAlias = { clientId: string; previousTaskId?: string };

@@ -25,7 +25,8 @@ import { ActiveRuns } from '../runs/active-runs.js';
 import { Sweeper } from '../runs/sweeper.js';
 import { compileWorker } from '../runs/worker.fixture.js';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 
 /*
  * The model of `test/oracle` over a real queue: callers send messages, two workers execute the turns. Whatever the queue does with a run

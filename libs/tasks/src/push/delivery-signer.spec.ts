@@ -4,8 +4,8 @@ import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { type Delivery, deliveryId, DeliverySigner, signingSecretProblem } from './delivery-signer.js';
-import { newSigningSecret } from '@baton/identity';
+import { type Delivery, deliveryId, DeliverySigner } from './delivery-signer.js';
+import { newSigningSecret, signingSecretProblem } from '@baton/identity';
 
 const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 const ecKey = (): string => pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey);

@@ -1,16 +1,12 @@
 import { parseSigningKey, type SigningKey } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { SIGNING_PREFIX } from '@baton/identity';
+import { isSigningSecret, SIGNING_PREFIX } from '@baton/identity';
 import { Inject, Injectable } from '@nestjs/common';
 import { SignJWT } from 'jose';
 import { createHash, createHmac, randomUUID } from 'node:crypto';
 
 /** How long a receiver may accept a signature. Clocks differ, and a connection may be slow. */
 const VALID_S = 300;
-
-/** Length of a secret of Standard Webhooks. */
-const [MIN_BYTES, MAX_BYTES] = [24, 64];
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 /** One request to a receiver. A delivery that is repeated has the same id and body. */
 export interface Delivery {
@@ -43,18 +39,6 @@ export interface ReceiverSecrets {
  */
 export const deliveryId = (taskId: string, configId: string, sequence: number): string =>
   `${taskId}:${encodeURIComponent(configId).replaceAll('.', '%2E')}:${sequence}`;
-
-/** Whether a text is meant as a secret for `webhook-signature`. */
-export const isSigningSecret = (text: string): boolean => text.startsWith(SIGNING_PREFIX);
-
-/** The fault of such a secret, as the end of a sentence after the field's name; undefined if there is none. */
-export function signingSecretProblem(secret: string): string | undefined {
-  const text = secret.slice(SIGNING_PREFIX.length);
-  const { length } = Buffer.from(text, 'base64');
-  if (isSigningSecret(secret) && BASE64.test(text) && length >= MIN_BYTES && length <= MAX_BYTES)
-    return undefined;
-  return `must be ${SIGNING_PREFIX} and the base64 of ${MIN_BYTES} to ${MAX_BYTES} random bytes`;
-}
 
 /**
  * Makes the headers of a delivery that prove who sends it: the config's own token and credentials, a JWT by the platform,

@@ -7,16 +7,11 @@ import {
   type TaskPushNotificationConfig,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { LimitsService } from '@baton/identity';
+import { isSigningSecret, LimitsService, signingSecretProblem } from '@baton/identity';
 import { failureReason, Outbound, OutboundRefused } from '@baton/outbound';
 import { Injectable } from '@nestjs/common';
 import { randomBytes } from 'node:crypto';
-import {
-  DeliverySigner,
-  isSigningSecret,
-  type ReceiverSecrets,
-  signingSecretProblem,
-} from './delivery-signer.js';
+import { DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
 
 /** Characters of a URL that servers and proxies take. */
 const MAX_URL_LENGTH = 2048;

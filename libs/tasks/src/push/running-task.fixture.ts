@@ -1,7 +1,7 @@
 import { type EventPayload, type Message, Role, serializePayload, TaskState, textPart } from '@baton/a2a';
 import { type ClaimedRun, type Database, type NewEvent, RunStore, TaskStore } from '@baton/database';
 import { randomUUID } from 'node:crypto';
-import { newTask } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 
 const messageOf = (role: Role, text: string): Message =>

@@ -8,7 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { SweepLeader } from '../core/sweep-leader.js';
 import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { Sweeper } from './sweeper.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 

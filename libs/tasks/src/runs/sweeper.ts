@@ -4,7 +4,7 @@ import { RunStore, type RunToEnqueue, type SweepFindings } from '@baton/database
 import { Messaging } from '@baton/messaging';
 import { MAX_SPREAD, counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { givenUpText } from '../core/turn-failure.js';
+import { givenUpText } from '../core/given-up-text.js';
 import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';

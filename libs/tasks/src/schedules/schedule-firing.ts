@@ -13,7 +13,8 @@ import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
+import { newTask } from '../turns/new-task.js';
 import { isBusy } from './firing-plan.js';
 
 /** The task's metadata names its schedule under this key. */

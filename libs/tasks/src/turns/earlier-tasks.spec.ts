@@ -1,7 +1,7 @@
 import type { StoredTask, TaskStore } from '@baton/database';
 import { agent } from '../../../../test/support/agents/turns.js';
 import { EarlierTasks } from './earlier-tasks.js';
-import { newContextOf } from './turn-acceptance.js';
+import { newContextOf } from './new-task.js';
 
 const CLERK = agent('clerk');
 const ID = 'a3c0f6a2-8d6f-4a63-9f0e-6f0f7a0f1c11';

@@ -2,7 +2,7 @@ import type { Agent, Task } from '@baton/a2a';
 import type { TaskOrigin } from '@baton/agents';
 import { type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { newContextOf } from './turn-acceptance.js';
+import { newContextOf } from './new-task.js';
 
 /** Enough for a conversation. */
 const DEFAULT_COUNT = 16;

@@ -4,7 +4,8 @@ import type { RunJob } from '@baton/messaging';
 import { Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { TurnAcceptance, newTask } from './turn-acceptance.js';
+import { TurnAcceptance } from './turn-acceptance.js';
+import { newTask } from './new-task.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 import type { EagerClaim } from '../eager-start/eager-start.js';
 

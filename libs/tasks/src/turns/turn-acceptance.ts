@@ -1,14 +1,5 @@
-import { clock, Tracing } from '@baton/telemetry';
-import {
-  type Agent,
-  type AgentLabel,
-  agentOfNewTask,
-  type Message,
-  ProtocolError,
-  type Task,
-  TaskState,
-  runRetry,
-} from '@baton/a2a';
+import { Tracing } from '@baton/telemetry';
+import { type Agent, type AgentLabel, agentOfNewTask, ProtocolError, runRetry } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   ApproverError,
@@ -23,7 +14,7 @@ import {
 } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Inject, Injectable } from '@nestjs/common';
-import { v5 as derivedId, parse, v7 as uuid } from 'uuid';
+import { v7 as uuid } from 'uuid';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { EagerStart } from '../eager-start/eager-start.js';
 import { mayStartEagerly } from '../eager-start/may-start-eagerly.js';
@@ -208,44 +199,6 @@ export class TurnAcceptance {
     return runRetry(definition.retry, this.environment.maxAttempts);
   }
 }
-
-/** The namespace of contexts that begin with a task. */
-const NEW_CONTEXTS = parse('c1d3f0a6-52b7-4c0e-9d1b-7b0f4a5e6c28');
-
-/**
- * The id of the context that begins with a task, when the caller has named none. It is derived from the id of the task. So a
- * worker needs no query to find that there are no earlier tasks in it: no caller can have the id of a task before it is created.
- */
-export const newContextOf = (taskId: string): string => derivedId(taskId, NEW_CONTEXTS);
-
-/**
- * The first state of a task: submitted, with one message. The message gets the ids of the task. It also gets an id if
- * it has none, because some protocol versions let callers leave it out.
- */
-export function newTask(
-  message: Message,
-  {
-    id = uuid(),
-    contextId = newContextOf(id),
-    metadata,
-  }: Partial<Pick<Task, 'id' | 'contextId' | 'metadata'>>,
-): Task {
-  const timestamp = clock.date().toISOString();
-  return {
-    id,
-    contextId,
-    status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
-    artifacts: [],
-    history: [{ ...withMessageId(message), taskId: id, contextId }],
-    metadata,
-  };
-}
-
-/** The message with an id. */
-export const withMessageId = (message: Message): Message => ({
-  ...message,
-  messageId: message.messageId || uuid(),
-});
 
 const nothing = async <T>(): Promise<T> => undefined as T;
 

@@ -4,7 +4,7 @@ import { AgentDirectory, Catalog } from '@baton/tasks';
 import { Controller, Delete, HttpCode, Param, Post, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
 import {

@@ -1,7 +1,7 @@
 import { agentSchema } from '@baton/agents';
 import { Controller, Get, Header } from '@nestjs/common';
 import { z } from 'zod';
-import { Public } from '../../access/access.guard.js';
+import { Public } from '../../access/route-access.js';
 import { Describe } from '../../openapi/route.js';
 
 /** The JSON schema of agent files, for editors and programs. */

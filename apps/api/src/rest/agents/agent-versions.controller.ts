@@ -4,7 +4,7 @@ import { AgentDirectory, Catalog } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, cutPage } from '../paging.js';
 import {

@@ -15,7 +15,7 @@ import {
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';

@@ -1,13 +1,13 @@
-import { decodePageToken, encodePageToken, ProtocolError } from '@baton/a2a';
+import { ProtocolError } from '@baton/a2a';
 import { AuditLog, callerOf } from '@baton/identity';
 import { Controller, Get, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
-import { timeSchema } from '../../openapi/schemas.js';
-import { CURSOR, LIMIT, nextCursor } from '../paging.js';
+import { CURSOR, LIMIT } from '../paging.js';
+import { auditPage, readAuditCursor, encodeAuditPage } from './audit-json.js';
 
 /** `?action=` */
 export const ACTION = new QueryPipe(
@@ -24,22 +24,6 @@ export const ACTION = new QueryPipe(
     );
   },
 );
-
-const auditRecord = z
-  .object({
-    id: z.string(),
-    at: timeSchema,
-    tenant_id: z.string().nullable().describe('Null: it is about the installation'),
-    actor: z.object({ kind: z.string(), key: z.string(), name: z.string().nullable() }),
-    source: z.string().nullable().describe('The network of the caller, such as 192.0.2.0/24'),
-    request_id: z.string().nullable().describe('`X-Request-Id` of the call'),
-    action: z.string(),
-    target: z.object({ kind: z.string(), name: z.string() }),
-    outcome: z.enum(['ok', 'refused']),
-    detail: z.record(z.string(), z.unknown()),
-  })
-  .meta({ id: 'AuditRecord' });
-export const auditPage = z.object({ records: z.array(auditRecord), next_cursor: nextCursor });
 
 /** `?from=` and `?until=` */
 export const FROM = timeQuery('Not before this time');
@@ -74,17 +58,3 @@ export class AuditController {
     return encodeAuditPage(await this.audit.page(tenantId, { action, from, until, after, limit }));
   }
 }
-
-/** The record after which the page begins. Throws `invalid-params`. */
-export function readAuditCursor(cursor: string | undefined) {
-  const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-  return position && { at: position.statusAt, id: position.taskId };
-}
-
-export const encodeAuditPage = ({
-  records,
-  last,
-}: Awaited<ReturnType<AuditLog['page']>>): z.infer<typeof auditPage> => ({
-  records,
-  next_cursor: last ? encodePageToken({ statusAt: last.at, taskId: last.id }) : null,
-});

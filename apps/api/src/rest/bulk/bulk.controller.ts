@@ -4,7 +4,7 @@ import { BulkOperations, isSeenBy } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { actorOf } from '../../access/actor.js';
 import { AgentFinder } from '../../core/agent-finder.js';
 import { BodyReader } from '../../http/body-reader.js';

@@ -7,13 +7,13 @@ import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req } from '@nes
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { BodyReader } from '../../http/body-reader.js';
 import { PublicUrl } from '../../http/public-url.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../paging.js';
-import { assertMasterKey } from '../secrets/secrets.controller.js';
+import { assertMasterKey } from '../secrets/assert-master-key.js';
 
 export const newConnection = z.strictObject({
   agent: z.string().min(1).describe('Slug or id of the agent whose settings name the server'),

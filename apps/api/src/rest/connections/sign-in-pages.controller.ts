@@ -11,7 +11,7 @@ import {
 import { Logger } from '@baton/telemetry';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Counted, Public } from '../../access/access.guard.js';
+import { Counted, Public } from '../../access/route-access.js';
 import { PublicUrl } from '../../http/public-url.js';
 
 const FOLDER = '/oauth';

@@ -1,30 +1,18 @@
-import { OPERATIONS, decodePageToken, encodePageToken } from '@baton/a2a';
+import { OPERATIONS } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { type DeadLetter, DeadLetters, refusalOf } from '@baton/tasks';
+import { DeadLetters, refusalOf } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { logContextOf } from '../../http/requests.js';
 import { flagQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
-import { timeSchema } from '../../openapi/schemas.js';
-import { CURSOR, LIMIT, nextCursor, cutPage } from '../paging.js';
+import { CURSOR, LIMIT, nextCursor } from '../paging.js';
 import { namesOfTask, taskNames } from '../task-names.js';
+import { deadLetter, readLetterCursor, pageOfLetters, encodeDeadLetter } from './dead-letter-json.js';
 
-export const deadLetter = z
-  .object({
-    run_id: z.string(),
-    ...taskNames,
-    agent_id: z.string(),
-    reason: z.string(),
-    attempts: z.int(),
-    died_at: timeSchema,
-    redelivered_at: timeSchema.nullable(),
-    redelivered_as: z.string().nullable().describe('The task of the last redelivery'),
-  })
-  .meta({ id: 'DeadLetter' });
 const deadLetterList = z.object({ dead_letters: z.array(deadLetter), next_cursor: nextCursor });
 export const redelivery = z.object({
   run_id: z.string(),
@@ -78,27 +66,3 @@ export class DeadLettersController {
     return { run_id: runId, ...namesOfTask(redelivered.taskId), agent_id: redelivered.letter.agentId };
   }
 }
-
-/** The dead letter after which the page begins. Throws `invalid-params`. */
-export function readLetterCursor(cursor: string | undefined) {
-  const position = cursor ? decodePageToken(cursor, 'cursor') : undefined;
-  return position && { diedAt: position.statusAt, runId: position.taskId };
-}
-
-/** @param found one more than the page has, if there are more */
-export function pageOfLetters<T extends DeadLetter>(found: readonly T[], limit: number) {
-  const { page, last } = cutPage(found, limit);
-  const nextCursor = last ? encodePageToken({ statusAt: last.diedAt, taskId: last.runId }) : null;
-  return { page, nextCursor };
-}
-
-export const encodeDeadLetter = (letter: DeadLetter): z.infer<typeof deadLetter> => ({
-  run_id: letter.runId,
-  ...namesOfTask(letter.taskId),
-  agent_id: letter.agentId,
-  reason: letter.reason,
-  attempts: letter.attempts,
-  died_at: letter.diedAt.toISOString(),
-  redelivered_at: letter.redeliveredAt?.toISOString() ?? null,
-  redelivered_as: letter.redeliveredAt && letter.redeliveredTaskId,
-});

@@ -1,4 +1,4 @@
-import { pageOfPushes } from './dead-pushes.controller.js';
+import { pageOfPushes } from './dead-push-json.js';
 
 const TASK = '01980000-0000-7000-8000-000000000000';
 const cursor = (at: string) => Buffer.from(`${at} ${TASK} a b`).toString('base64url');

@@ -4,7 +4,7 @@ import { EFFECT_OUTCOMES, EffectLedger, type EffectOutcome, type TaskEffect } fr
 import { Controller, Get, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { AgentFinder } from '../../core/agent-finder.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';

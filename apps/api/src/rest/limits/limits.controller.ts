@@ -4,7 +4,7 @@ import { TenantSettings } from '@baton/tasks';
 import { Controller, Get, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { Describe } from '../../openapi/route.js';
 
 const limitsAnswer = z

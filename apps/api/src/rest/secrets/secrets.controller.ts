@@ -1,32 +1,28 @@
-import { ProtocolError, parseFields } from '@baton/a2a';
+import { parseFields } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { callerOf, SecretError, type SecretInfo, Secrets } from '@baton/identity';
+import { callerOf, Secrets } from '@baton/identity';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
-import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../paging.js';
+import {
+  secretAnswer,
+  encodeSecret,
+  type SecretAnswer,
+  explainSecret,
+  noSuchSecret,
+  origins,
+} from './secret-json.js';
+import { assertMasterKey } from './assert-master-key.js';
 
-const origins = z
-  .array(z.string())
-  .describe('The origins that may receive it, such as https://crm.example.com');
 export const newSecret = z.strictObject({ value: z.string(), origins: origins.optional() });
 export const secretPatch = z.strictObject({ origins });
 
-export const secretAnswer = z
-  .object({
-    name: z.string(),
-    origins: origins.nullable().describe('Null: an earlier release stored it, and it may go anywhere'),
-    created_at: timeSchema,
-    updated_at: timeSchema,
-  })
-  .meta({ id: 'Secret' });
 const secretList = z.object({ secrets: z.array(secretAnswer), next_cursor: nextCursor });
-type SecretAnswer = z.infer<typeof secretAnswer>;
 
 /** A tenant's secrets: set, listed by name, removed. A value is never shown again. */
 @RequireScope('secrets:write')
@@ -94,30 +90,3 @@ export class SecretsController {
     throw noSuchSecret(name);
   }
 }
-
-const NO_MASTER_KEY =
-  'this installation stores no secrets: its operator must set BATON_MASTER_KEY (or _FILE, _COMMAND) for every process';
-
-/** Throws `not-configured`. */
-export function assertMasterKey({ masterKey }: Pick<Environment, 'masterKey'>): void {
-  if (!masterKey) throw new ProtocolError('not-configured', NO_MASTER_KEY);
-}
-
-export const noSuchSecret = (name: string): ProtocolError =>
-  new ProtocolError('not-found', `Secret not found: ${name}`);
-
-/** Throws `invalid-params` for a fault of a secret. */
-export function explainSecret(error: unknown): never {
-  if (!(error instanceof SecretError)) throw error;
-  const { message, field } = error;
-  const violations = field === undefined ? [] : [{ field, description: message }];
-  throw new ProtocolError('invalid-params', message, violations.length > 0 ? { violations } : {});
-}
-
-/** Without its value. */
-export const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): SecretAnswer => ({
-  name,
-  origins,
-  created_at: createdAt.toISOString(),
-  updated_at: updatedAt.toISOString(),
-});

@@ -5,7 +5,7 @@ import { Controller, Delete, Get, HttpCode, Param, Put, Req } from '@nestjs/comm
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
 import { capAnswer, capList, decodeCap, encodeCap, newCap } from './cap-json.js';

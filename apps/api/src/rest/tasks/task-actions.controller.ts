@@ -4,7 +4,7 @@ import { FirstRequests, ParkedTasks, TaskForks } from '@baton/tasks';
 import { Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
+import { RequireScope, RequireScopeToo } from '../../access/route-access.js';
 import { actorOf } from '../../access/actor.js';
 import { AgentFinder } from '../../core/agent-finder.js';
 import { CallRunner } from '../../core/call-runner.js';

@@ -3,7 +3,7 @@ import { ArtifactPages, TaskLogPages } from '@baton/tasks';
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
+import { RequireScope, RequireScopeToo } from '../../access/route-access.js';
 import { lastEventId } from '../../core/call-headers.js';
 import type { RequestContext } from '../../core/call-resolver.js';
 import { CallRunner } from '../../core/call-runner.js';

@@ -4,7 +4,7 @@ import { CallDetails, TaskForks, TaskReplays, TaskTraces } from '@baton/tasks';
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
+import { RequireScope, RequireScopeToo } from '../../access/route-access.js';
 import { Describe } from '../../openapi/route.js';
 import { encodeModelCall } from './model-call-json.js';
 import { maySeeCode } from './may-see-code.js';

@@ -15,7 +15,7 @@ import { TaskDetails, TaskForks, TaskListing } from '@baton/tasks';
 import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { AgentFinder } from '../../core/agent-finder.js';
 import { CallRunner } from '../../core/call-runner.js';
 import { flagQuery, nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';

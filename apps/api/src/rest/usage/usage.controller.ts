@@ -13,7 +13,7 @@ import {
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { RequireScope } from '../../access/access.guard.js';
+import { RequireScope } from '../../access/route-access.js';
 import { AgentFinder } from '../../core/agent-finder.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';

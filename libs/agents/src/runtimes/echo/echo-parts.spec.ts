@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { jsonPart, plainTextPart } from '../../agent-runtime.js';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
-import { echoParts, textOfBytes } from './echo-runtime.js';
+import { echoParts, textOfBytes } from './echo-parts.js';
 
 const size = fc.integer({ min: 1, max: 400 });
 

@@ -1,61 +1,18 @@
-import type { Message, Part } from '@baton/a2a';
+import type { Part } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { setImmediate as nextLoop, setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
 import {
   type AgentOutput,
   artifactChunk,
   completed,
   failed,
   inputRequired,
-  plainTextPart,
   type Turn,
   turnNumber,
 } from '../../agent-runtime.js';
-import { type AgentRuntime } from '../../runtime-table.js';
-import { wholeNumber } from '../../setting-fields.js';
-
-/** Maximum number of pieces that `metadata.echo` may ask for: callers choose the amount of work. */
-export const MAX_CHUNKS = 100_000;
-/** Maximum bytes of one piece: far below the largest event of an agent. */
-export const MAX_CHUNK_BYTES = 1024 * 1024;
-/** Maximum pause: a run that waits holds its slot. */
-export const MAX_DELAY_MS = 600_000;
-
-const options = z.strictObject(
-  {
-    /** Number of chunks of the one artifact. */
-    chunks: wholeNumber(1, MAX_CHUNKS).optional(),
-    /** Pause before each chunk, in ms. */
-    delayMs: wholeNumber(0, MAX_DELAY_MS).optional(),
-    /** Size of each chunk's text in bytes of UTF-8. Default: the whole text. */
-    chunkBytes: wholeNumber(1, MAX_CHUNK_BYTES).optional(),
-    /** `throw`: fail like a broken agent. `failed`: end with a failed status. */
-    fail: z.enum(['throw', 'failed'], 'must be "throw" or "failed"').optional(),
-    /** Ask first, and echo the next message to the task. */
-    askInput: z.boolean('must be true or false').optional(),
-  },
-  'must be an object with any of chunks, delayMs, chunkBytes, fail, askInput',
-);
-
-/** The options in `message.metadata.echo`. */
-export type EchoOptions = z.output<typeof options>;
-
-/**
- * Reads the options of a message.
- * @returns the options, or a sentence with the wrong field and the allowed values
- */
-export function readEchoOptions(message: Message): EchoOptions | string {
-  const asked: unknown = message.metadata?.echo;
-  const result = options.safeParse(asked ?? {});
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const unknown = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
-  const field = ['metadata', 'echo', ...(issue?.path ?? []), ...(unknown === undefined ? [] : [unknown])];
-  const reason =
-    unknown === undefined ? issue?.message : 'is not one of chunks, delayMs, chunkBytes, fail, askInput';
-  return `${field.join('.')} ${reason ?? 'is not valid'}`;
-}
+import type { AgentRuntime } from '../../runtime-table.js';
+import { type EchoOptions, readEchoOptions } from './echo-options.js';
+import { echoParts } from './echo-parts.js';
 
 /** Maximum size of a reply: the whole artifact must fit into a task's row. */
 export const MAX_REPLY_BYTES = 64 * 1024 * 1024;
@@ -119,31 +76,6 @@ async function* echo(
 /** @returns false if the signal aborted first */
 const slept = (ms: number, signal: AbortSignal): Promise<boolean> =>
   delay(ms, true, { signal }).catch(() => false);
-
-/**
- * The parts of each chunk: those of the message. With `chunkBytes` all text parts become one, cut or repeated to that
- * size.
- */
-export function echoParts(message: Message, chunkBytes: number | undefined): Part[] {
-  if (chunkBytes === undefined) return message.parts;
-  const texts = message.parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []));
-  if (texts.length === 0) return message.parts;
-  const others = message.parts.filter(({ content }) => content?.$case !== 'text');
-  return [plainTextPart(textOfBytes(texts.join(''), chunkBytes)), ...others];
-}
-
-/**
- * Cuts or repeats a text to `bytes` bytes of UTF-8 without splitting a character. The result may be up to 3 bytes
- * shorter. An empty text stays empty.
- */
-export function textOfBytes(text: string, bytes: number): string {
-  // A repetition may join two halves of a surrogate pair, so the length of one text would be too large.
-  const period = Buffer.byteLength(text + text) - Buffer.byteLength(text);
-  if (period === 0) return '';
-  const repeated = text.repeat(Math.ceil(bytes / period));
-  const { read } = new TextEncoder().encodeInto(repeated, new Uint8Array(bytes));
-  return repeated.slice(0, read);
-}
 
 /** Approximate size of parts on the wire, in bytes. */
 function sizeOf(parts: readonly Part[]): number {

@@ -1,7 +1,7 @@
 import { type Agent, type RequestDetails, Role, type Task } from '@baton/a2a';
 import { type JournalEntry, type Turn } from '../../agent-runtime.js';
 import { NOTHING_SECRET } from '../../outbound/redactor.js';
-import { turnRequest } from './executor-runtime.js';
+import { turnRequest } from './turn-request.js';
 import type { TurnRequest } from './protocol.js';
 import { type TaskOrigin, withOrigin } from '../../task-origin.js';
 import { TurnSteps } from './steps/turn-steps.js';

@@ -6,14 +6,15 @@ import type { Turn } from '../../agent-runtime.js';
 import { CapReached, type CapQuestion } from '../../cap-reached.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from '../llm/agent-failure.js';
-import { wrongCallsFailure } from '../llm/answer-calls.js';
+import { wrongCallsFailure } from '../llm/wrong-calls.js';
 import { type FailedCall, type ModelStep, textOfStep } from '../llm/llm-entry.js';
 import { llmConfig, type LlmConfig, splitModel } from '../llm/llm-config.js';
 import type { ModelRequest } from '../llm/model-call.js';
 import type { ModelCalls } from '../llm/model-calls.js';
 import type { AgentModel } from '../llm/model-chain.js';
 import type { ModelUsage } from '../llm/model-usage.js';
-import { answerCorrection, SchemaChecks, structuredAnswer } from '../llm/schema-checks.js';
+import { SchemaChecks } from '../llm/schema-checks.js';
+import { answerCorrection, structuredAnswer } from '../llm/structured-answer.js';
 import type { ModelSpeech } from '../llm/turn-artifacts.js';
 import type { ModelCallAnswer, ModelPiece } from './model-protocol.js';
 import { STEP_LIMITS, type StepFailure, type StepReply } from './step-protocol.js';
@@ -176,7 +177,7 @@ export class TurnModels {
 
   private async callModel(turn: Turn, asked: CheckedRequest, context: ModelCallContext): Promise<ModelStep> {
     const { signal, keep, spent, onPiece } = context;
-    const { roomInBudget } = await import('../llm/model-steps.js');
+    const { roomInBudget } = await import('../llm/room-in-budget.js');
     const config = configOf(asked);
     const { secrets } = turn;
     let kept: ModelStep | undefined;

@@ -12,7 +12,7 @@ import { recalled } from './memory.js';
 import { estimateInput, type ModelRequest } from './model-call.js';
 import type { ModelCalls } from './model-calls.js';
 import type { AgentModel } from './model-chain.js';
-import { roomInBudget } from './model-steps.js';
+import { roomInBudget } from './room-in-budget.js';
 import { type ModelUsage, tokensOf } from './model-usage.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 

@@ -2,7 +2,7 @@ import type { AssistantModelMessage, FinishReason } from 'ai';
 import type { JournalEntry } from '../../agent-runtime.js';
 import type { Decision } from '../../approvals.js';
 import type { CapQuestion } from '../../cap-reached.js';
-import type { WrongCall } from './answer-calls.js';
+import type { WrongCall } from './wrong-calls.js';
 import type { ModelUsage } from './model-usage.js';
 import type { CallIds } from './recorded-call.js';
 import type { RemoteCall } from './tools/remote-call.js';

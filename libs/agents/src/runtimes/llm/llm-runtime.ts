@@ -22,7 +22,7 @@ import { AgentFailure } from './agent-failure.js';
 import { takeMessage, waitingEntry, withTerms } from './approval/approval.js';
 import { approvalRequest } from './approval/approval-question.js';
 import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-question.js';
-import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
+import { callCorrection, type WrongCall, wrongCallsFailure } from './wrong-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { SignInNeeded } from '../../sign-in-needed.js';
 import { ChildNeedsSignIn } from '../../child-needs-sign-in.js';
@@ -43,7 +43,8 @@ import { PromptReader } from './prompt-reader.js';
 import { READ_RESULT } from './result-output.js';
 import { RequestTooLarge } from './request-too-large.js';
 import { sendable } from './sendable.js';
-import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-checks.js';
+import { SchemaChecks } from './schema-checks.js';
+import { answerCorrection, structuredAnswer } from './structured-answer.js';
 import { fileFormsOf } from './tool-files.js';
 import { ToolFilesRefused } from './tool-files-refused.js';
 import { type AgentTool, type OpenTools, type ReadResource, ToolSources } from './tools/tool-sources.js';
@@ -203,7 +204,7 @@ export class LlmRuntime implements AgentRuntime {
     const { turn, config, conversation, checks, signal } = open;
     // The AI SDK is large. A process loads it when a run needs it.
     const [{ roomInBudget }, { Compaction }] = await Promise.all([
-      import('./model-steps.js'),
+      import('./room-in-budget.js'),
       import('./compaction.js'),
     ]);
     const compaction = new Compaction(turn, config, conversation, this.models, this.logger);

@@ -8,8 +8,8 @@ import type { LlmConfig } from './llm-config.js';
 import type { FailedCall, ModelStep } from './llm-entry.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
 import { ModelUnavailable } from './model-unavailable.js';
-import { NO_USAGE, type ModelUsage, estimateTokens, tokensOf } from './model-usage.js';
-import { type ModelMetrics } from './model-metrics.js';
+import { NO_USAGE, type ModelUsage, estimateTokens } from './model-usage.js';
+import type { ModelMetrics } from './model-metrics.js';
 import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import { RequestTooLarge } from './request-too-large.js';
@@ -228,20 +228,4 @@ function usageAttributes({ usage = NO_USAGE, firstWordMs }: CallProgress): Attri
     'gen_ai.usage.cache_read.input_tokens': usage.cachedInputTokens,
     'gen_ai.response.time_to_first_chunk': firstWordMs === undefined ? undefined : firstWordMs / 1000,
   };
-}
-
-/** Maximum output tokens of a step within the run's budget. Throws AgentFailure if the budget is used up. */
-export function roomInBudget(
-  config: LlmConfig,
-  spent: ModelUsage,
-  request: ModelRequest,
-): number | undefined {
-  const { maxOutputTokens, budget } = config;
-  if (budget.tokens === undefined) return maxOutputTokens;
-  const left = budget.tokens - tokensOf(spent) - estimateInput(config, request);
-  if (left > 0) return Math.min(left, maxOutputTokens ?? Infinity);
-  throw new AgentFailure(
-    `The run has used ${tokensOf(spent)} tokens, and its budget of ${budget.tokens} (budget.tokens of the agent's ` +
-      'settings) has no room for another step.',
-  );
 }

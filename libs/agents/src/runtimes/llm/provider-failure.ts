@@ -6,7 +6,8 @@ import { BrokenAnswer } from './broken-answer.js';
 import { ModelTimeout } from './model-timeout.js';
 import { remedyOf } from './provider-remedies.js';
 import type { OpenModel } from './providers.js';
-import { type Complaint, ProviderError } from './wire/provider-error.js';
+import { ProviderError } from './wire/provider-error.js';
+import type { Complaint } from './wire/provider-complaint.js';
 
 /** Why a model call failed, and whether a retry may help. */
 export interface ProviderFailure {

@@ -1,5 +1,5 @@
 import type { OpenModel } from './providers.js';
-import type { Complaint } from './wire/provider-error.js';
+import type { Complaint } from './wire/provider-complaint.js';
 
 /** Fault, remedy, and whether a retry may help. */
 interface Remedy {

@@ -1,4 +1,4 @@
-import { structuredAnswer } from './schema-checks.js';
+import { structuredAnswer } from './structured-answer.js';
 
 const read = (text: string): Promise<unknown> => structuredAnswer(text, async () => undefined);
 const FENCE = '```';

@@ -14,7 +14,8 @@ import {
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { withTimeout } from '../../with-timeout.js';
-import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
+import { SignalDecoder } from '../../signal-decoder.js';
+import { encodeSignal } from '../../signal-text.js';
 import { MissedSignalsListeners } from '../../missed-signals-listeners.js';
 import { ChannelListeners } from '../../channel-listeners.js';
 import { type MessagingLog, QuietLog, connectionProblem } from '../../quiet-log.js';

@@ -16,7 +16,8 @@ import {
   type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
-import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
+import { SignalDecoder } from '../../signal-decoder.js';
+import { encodeSignal } from '../../signal-text.js';
 import { MissedSignalsListeners } from '../../missed-signals-listeners.js';
 import { type MessagingLog, QuietLog } from '../../quiet-log.js';
 import { RateCounters } from '../../rate-counters.js';

@@ -3,7 +3,7 @@ import { plainTextPart } from '../../../agent-runtime.js';
 import { firstTurn } from '../../../../../../test/support/agents/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
-import { turnRequest } from '../executor-runtime.js';
+import { turnRequest } from '../turn-request.js';
 import { JournaledSteps } from '../steps/journaled-steps.js';
 
 const CHUNK = 'x'.repeat(100_000);

@@ -2,7 +2,7 @@ import { type Logger, messageOf } from '@baton/telemetry';
 import type { Turn } from '../../../agent-runtime.js';
 import type { FailedCall, ModelStep } from '../llm-entry.js';
 import type { SentParams } from '../sent-params.js';
-import type { Complaint } from '../wire/provider-error.js';
+import type { Complaint } from '../wire/provider-complaint.js';
 import { bytesOf, cleanSection, cleanValue, fitting, MAX_SECTION_BYTES } from './bounded-json.js';
 import type { CallRecordDetail } from './call-record-detail.js';
 import { RecordedAnswer } from './recorded-answer.js';

@@ -9,7 +9,8 @@ import { AnthropicReader } from './anthropic-reader.js';
 import type { AnswerReader } from './answer-reader.js';
 import { ChatReader } from './chat-reader.js';
 import { GoogleReader } from './google-reader.js';
-import { MAX_ERROR_BODY, ProviderError, complaintOf, complaintOfEvent } from './provider-error.js';
+import { ProviderError } from './provider-error.js';
+import { MAX_ERROR_BODY, complaintOf, complaintOfEvent } from './provider-complaint.js';
 import { ResponsesReader } from './responses-reader.js';
 
 type AnswerSource = ReadableStreamDefaultReader<Uint8Array>;

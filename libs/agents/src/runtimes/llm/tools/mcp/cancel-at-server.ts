@@ -1,6 +1,6 @@
 import { type LinkPorts, linksTo } from './links.js';
 import type { RemoteMcpServer } from './mcp-config.js';
-import { isTransient, wasNotStarted } from './mcp-failure.js';
+import { isTransient, wasNotStarted } from './failure-checks.js';
 import { ModernConnection } from './modern-connection.js';
 
 /** Cancels a task at a server. Never rejects. @returns false: the server did not get the cancel, so it can be tried again */

@@ -1,7 +1,8 @@
 import { type LinkPorts, linksTo } from './links.js';
 import type { McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
-import { isTransient, McpFailure } from './mcp-failure.js';
+import { McpFailure } from './mcp-failure.js';
+import { isTransient } from './failure-checks.js';
 import { ModernConnection } from './modern-connection.js';
 import type { ServerEra } from './server-connection.js';
 

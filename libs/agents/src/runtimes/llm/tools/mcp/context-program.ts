@@ -4,7 +4,7 @@ import type { KeepableProgram, KeptPrograms, ProgramUse } from './kept-programs.
 import { type LinkPorts, type ProgramLog, programLink, programOf } from './links.js';
 import type { StdioMcpServer } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
-import { serverFailure } from './mcp-failure.js';
+import { serverFailure } from './explain-failure.js';
 import type { StdioCommand } from './stdio-process.js';
 
 /** An MCP server in a child process that lives for a context. */

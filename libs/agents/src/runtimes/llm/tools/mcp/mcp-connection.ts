@@ -1,16 +1,8 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Link } from './links.js';
-import {
-  McpFailure,
-  failureOf,
-  isTimeout,
-  isUnknown,
-  isUnknownTransport,
-  lostSession,
-  silence,
-  wasNotStarted,
-} from './mcp-failure.js';
+import { McpFailure, failureOf, silence } from './mcp-failure.js';
+import { isTimeout, isUnknown, isUnknownTransport, lostSession, wasNotStarted } from './failure-checks.js';
 import { listPages } from './list-pages.js';
 import { progressText } from './progress-text.js';
 import { retryFailure } from './retry-failure.js';

@@ -1,9 +1,8 @@
 import { SseError } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
-import { failureReason } from '@baton/outbound';
-import { NOTHING_SECRET } from '../../../../outbound/redactor.js';
 import { isWebPage, titleOf } from '../../../../outbound/web-page.js';
+import { codesOf } from './error-causes.js';
 
 /**
  * - `error`: the server's own JSON-RPC error. `refused`: an HTTP status of 300 or more. `unreadable`: an answer that is not MCP.
@@ -30,8 +29,6 @@ export interface McpFailureDetails {
 
 /** Maximum characters of a server's text that a failure keeps: a model may need all of an error. */
 export const MAX_SAID = 16_000;
-/** Maximum characters of it in the message of the failure. */
-const MAX_SHOWN = 300;
 
 /** A failure of an MCP server. The message is a clause about the server. */
 export class McpFailure extends Error {
@@ -44,56 +41,8 @@ export class McpFailure extends Error {
   }
 }
 
-/** Explains an error for the author of the agent: a clause about the server, and the remedy. */
-export function whyUnusable(error: unknown, redactor = NOTHING_SECRET): string {
-  const clause = serverFailure(error, redactor);
-  const remedy = error instanceof McpFailure ? error.details.remedy : remedyOf(error);
-  return remedy === undefined ? clause : `${clause}. ${remedy}`;
-}
-
-/**
- * Explains an error of an MCP server to the tenant: a clause about the server.
- * @param redactor removes secrets that were sent to the server
- */
-export function serverFailure(error: unknown, redactor = NOTHING_SECRET): string {
-  if (error instanceof McpFailure) {
-    const { serverText = '', fromEnd = false } = error.details;
-    // Before it is cut: a part of a secret would not be recognized.
-    const shown = excerpt(redactor.text(serverText), fromEnd);
-    const message = redactor.text(error.message);
-    return shown === '' ? message : `${message}: "${shown}"`;
-  }
-  const reason = SPAWN_REASONS.find(([code]) => codesOf(error).includes(code))?.[1];
-  const text = reason ?? failureReason(error) ?? causesOf(error).at(-1)?.message ?? String(error);
-  return redactor.text(text).slice(0, MAX_SHOWN);
-}
-
-const SPAWN_REASONS = [
-  ['ENOENT', 'its command was not found'],
-  ['EACCES', 'its command may not be executed'],
-] as const;
-
-/** Text of a server in one line. */
-function excerpt(text: string, fromEnd: boolean): string {
-  // oxlint-disable-next-line no-control-regex -- servers color what they write
-  const line = text
-    .replace(/\u001b\[[\d;]*m/g, '')
-    .replace(/[\s\p{Cc}]+/gu, ' ')
-    .trim();
-  if (line.length <= MAX_SHOWN) return line;
-  return fromEnd ? `…${line.slice(-MAX_SHOWN)}` : `${line.slice(0, MAX_SHOWN)}…`;
-}
-
 const CHECK_URL = 'Check url: it must be the MCP endpoint of the server, often with the path /mcp or /sse';
 const CHECK_SIGN_IN = 'If the server wants a sign-in, put a token into headers';
-
-function remedyOf(error: unknown): string | undefined {
-  const codes = codesOf(error);
-  if (codes.includes('ENOENT')) return 'Correct command, or install the program on the workers';
-  if (codes.includes('EACCES')) return 'Make the program executable for the user of the workers';
-  if (codes.includes('ECONNREFUSED')) return 'Check host and port of url, and that the server runs';
-  return codes.includes('ENOTFOUND') ? 'Check the host of url' : undefined;
-}
 
 /** A refusal by HTTP status (RFC 9110 §15). */
 export function httpRefusal(
@@ -180,73 +129,9 @@ export function failureOf(error: unknown): McpFailure | undefined {
   return hasCode(error, ErrorCode.ConnectionClosed) ? BROKEN : undefined;
 }
 
-/** Whether the SDK gave up waiting. */
-export const isTimeout = (error: unknown): boolean =>
-  error instanceof McpError && hasCode(error, ErrorCode.RequestTimeout);
-
-const hasCode = (error: McpError, code: number): boolean => error.code === code;
+export const hasCode = (error: McpError, code: number): boolean => error.code === code;
 
 function httpStatus(error: unknown): number | undefined {
   const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
   return isHttp && error.code !== undefined && error.code > 0 ? error.code : undefined;
 }
-
-/** Whether a retry of the connection may succeed. */
-export function isTransient(error: unknown): boolean {
-  if (error instanceof McpFailure) {
-    const { status } = error.details;
-    return error.kind === 'broken' || (status !== undefined && (status === 429 || status >= 500));
-  }
-  return codesOf(error).some((code) => !SPAWN_REASONS.some(([spawn]) => spawn === code));
-}
-
-const NOT_SENT = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** Whether the server certainly has not started the call. Then any call can be repeated. */
-export function wasNotStarted(error: unknown): boolean {
-  if (error instanceof McpFailure) return error.details.status === 404 && error.details.hadSession === true;
-  if (causesOf(error)[0]?.message === 'Not connected') return true;
-  return codesOf(error).some((code) => NOT_SENT.has(code));
-}
-
-/** Whether the server refused a request because of its session. MCP specifies 404; many servers send 400. */
-export const lostSession = (error: unknown): boolean =>
-  error instanceof McpFailure &&
-  error.details.hadSession === true &&
-  [400, 404].includes(error.details.status ?? 0);
-
-/** Whether the connection broke before an answer, so that the outcome is unknown. */
-export const isUnknown = (error: unknown): boolean =>
-  error instanceof McpFailure && (error.kind === 'broken' || error.kind === 'ended');
-
-/** A server of the older SSE transport, or none of MCP, answers the first message of the newer one like this. */
-export const isUnknownTransport = (error: unknown): boolean =>
-  error instanceof McpFailure &&
-  (error.kind === 'unreadable' || [400, 404, 405].includes(error.details.status ?? 0));
-
-interface Cause {
-  message: string;
-  code?: unknown;
-  cause?: unknown;
-}
-
-/** The error and its causes: fetch wraps errors. */
-function causesOf(error: unknown): Cause[] {
-  const chain: Cause[] = [];
-  let cause = error;
-  while (typeof cause === 'object' && cause !== null && 'message' in cause && chain.length < 10) {
-    chain.push(cause as Cause);
-    cause = (cause as Cause).cause;
-  }
-  return chain;
-}
-
-/** Error codes of the system and the HTTP client. Codes of the protocol are numbers. */
-const codesOf = (error: unknown): string[] =>
-  causesOf(error).flatMap(({ code }) => (typeof code === 'string' ? [code] : []));

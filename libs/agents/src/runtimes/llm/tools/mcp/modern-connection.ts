@@ -12,12 +12,10 @@ import {
   MAX_SAID,
   failureOf,
   httpRefusal,
-  isTransient,
-  isUnknown,
   silence,
   unreadable,
-  wasNotStarted,
 } from './mcp-failure.js';
+import { isTransient, isUnknown, wasNotStarted } from './failure-checks.js';
 import { MAX_MESSAGE, progressText } from './progress-text.js';
 import { retryFailure } from './retry-failure.js';
 import type { RemoteTask } from '../remote-call.js';

@@ -1,6 +1,7 @@
 import { clock } from '@baton/telemetry';
 import type { RemoteCall, RemoteTask } from '../remote-call.js';
-import { isTransient, McpFailure, wasNotStarted } from './mcp-failure.js';
+import { McpFailure } from './mcp-failure.js';
+import { isTransient, wasNotStarted } from './failure-checks.js';
 import type { ModernConnection, RemoteTaskState } from './modern-connection.js';
 
 /** Shortest pause between two polls of a task. It grows to a tenth of the age of the task. */

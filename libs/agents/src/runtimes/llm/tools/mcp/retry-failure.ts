@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isTransient } from './mcp-failure.js';
+import { isTransient } from './failure-checks.js';
 
 /** A server that restarts or is busy answers one of three tries within half a second. A run holds its slot meanwhile. */
 const TRIES = 3;
