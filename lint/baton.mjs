@@ -25,7 +25,7 @@ const oneExportedClass = {
   },
 };
 
-/** Only one folder knows the form of a log's rows: a row may hold many events, or may be left out (ADR 0051). */
+/** Only one folder depends on the form of a log's rows: a row may hold many events, or may be left out (ADR 0051). */
 const logTable = {
   create(context) {
     const check = (node, text) => {

@@ -137,7 +137,7 @@ async def main():
 
         @contextlib.asynccontextmanager
         async def lifespan(_app):
-            # Before the port is open: nobody asks for a task that does not run yet.
+            # Before the port is open, so no request finds a task that does not run yet.
             await continue_tasks(handler, tasks)
             yield
 

@@ -5,7 +5,7 @@ const ALL = ['redis', 'postgres', 'cluster'] as const;
 const MIB = 2 ** 20;
 
 /**
- * Faults of content: what one tenant sends, or has its agents and peers say. Nobody else may notice, so they excuse
+ * Faults of content: what one tenant sends, or has its agents and peers say. No other tenant may notice, so they excuse
  * nothing that a caller could see.
  */
 export const ATTACKS = {

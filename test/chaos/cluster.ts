@@ -10,7 +10,7 @@ import type { ApiAddress, Credentials } from './caller.js';
 
 const DIST = join(__dirname, '../../dist');
 const RETRY_MS = 250;
-/** Whoever is not up by then on an idle machine will never be; a busy one takes long. */
+/** A process that has not started by then never does. A busy machine takes long. */
 const START_MS = 90_000;
 /** A process that cannot be started so often, faults or not, has a reason that does not pass. */
 const MAX_TRIES = 100;

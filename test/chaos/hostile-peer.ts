@@ -8,7 +8,7 @@ import { KEEPS_CONNECTIONS } from '../support/server-options.js';
 export type Manner = 'endless' | 'slow' | 'junk';
 export const MANNERS: readonly Manner[] = ['endless', 'slow', 'junk'];
 
-/** What an endless answer comes to in bytes; then it stays open. Far over what anybody may take in. */
+/** Bytes of an endless answer; then it stays open. Far over every limit of Baton. */
 const ENDLESS_BYTES = 64 * 2 ** 20;
 const BLOCK = 64 * 1024;
 const SLOW_MS = 500;

@@ -200,7 +200,7 @@ export class Scenario {
     return this.stream(request, viewer);
   }
 
-  /** Somebody else who reads the same task along, from wherever. Never leaves a rejection unheard. */
+  /** Another reader of the same task, at any API. Never rejects. */
   private companion(): Promise<void> {
     const reading = this.readAlong();
     reading.catch(() => undefined);

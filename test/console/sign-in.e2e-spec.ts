@@ -188,7 +188,7 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('button', { name: 'Sign-in' }).click();
       await page.getByRole('button', { name: 'Continue' }).click();
     }
-    /** To an application of which anybody could make a copy, it asks for consent each time. */
+    /** It asks for consent each time, because a copy of a public client could be made. */
     async function signInAgain(page: Page): Promise<void> {
       await page.getByRole('button', { name: /^Sign in at/ }).click();
       await page.getByRole('button', { name: 'Continue' }).click();

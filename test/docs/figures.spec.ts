@@ -9,7 +9,7 @@ const FIGURES = 'docs/inside/figures.md';
 const CAPACITY = 'docs/operating/capacity.md';
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
-/** Pages whose figures nobody else has: each names its script and its machine. Decisions keep those of their day. */
+/** Pages with figures of their own: each names its script and its machine. Decisions keep those of their day. */
 const SOURCES = /^docs\/inside\/(figures|peers|neighbours|reliability|adr\/.*)\.md$|^CHANGELOG\.md$/;
 
 const pages = pagesIn('docs', 'libs');

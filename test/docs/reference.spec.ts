@@ -102,7 +102,7 @@ describe('the pages on the REST API', () => {
 
   it('are compared with many routes', () => expect(routes.length).toBeGreaterThan(20));
 
-  /** A page may call a parameter as it likes: `{id or name}`. */
+  /** A page may use its own name of a parameter: `{id or name}`. */
   it.each(routes)('describe %s %s', (method, route) => {
     const pattern = route.replaceAll(/:\w+/g, '\\{[^}]+\\}');
     expect(pages).toMatch(new RegExp(`\\| \`${method} ${pattern}[\`? ]`));

@@ -87,7 +87,7 @@ describe('the label next of an agent', () => {
     for (let i = 0; i < 20; i++) expect(saidIn(await send('tried', 'Who?'))).toBe('stable');
     for (const label of ['next', 'stable', 'next'])
       expect(saidIn(await send('tried', 'Who?', { 'baton-agent-label': label }))).toBe(label);
-    // A failure of what the author tries is no news for anybody.
+    // A failure of a version on trial notifies no webhook.
     broken = 'next';
     expect((await send('tried', 'Who?', { 'baton-agent-label': 'next' })).status.state).toBe(
       'TASK_STATE_FAILED',

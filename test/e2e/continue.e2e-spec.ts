@@ -107,7 +107,7 @@ describe('a failed task of an agent in code', () => {
     // Its caller has the whole output in the new task.
     expect(saidIn(task)).toBe('one two three pay none book trip');
     expect(effects()).toEqual(['pay', 'book']);
-    // A system outside knows a try again by its key.
+    // A receiver recognizes a second try by its key.
     expect(new Set(linesOf('keys')).size).toBe(2);
     expect([task.contextId, task.history.length]).toEqual([failed.contextId, 1]);
     const repeated = await post(`${failed.id as string}/continue`);

@@ -114,7 +114,7 @@ describe('effects', () => {
       const payments = (task: number): Payment[] =>
         (['repeat', 'verify', 'repeat', 'verify', 'repeat', 'verify'] as const).map((how, i) => ({
           name: `pay ${i}`,
-          // Number 4 has neither: only the journal tells that a payment may be there twice.
+          // Number 4 has neither: only the journal shows that a payment may have been made twice.
           path:
             i === 4
               ? `/plain/${task}-${i}`

@@ -127,7 +127,7 @@ describe('an agent in code', () => {
       const { error } = await ask('hazard', way);
       // The caller reads no more than that.
       expect(error?.message).toBe('The agent stopped with an error; the task has failed');
-      expect(JSON.stringify(error)).not.toMatch(/thrown|nobody waits|process\.exit|index\.mjs/);
+      expect(JSON.stringify(error)).not.toMatch(/thrown|unhandled on purpose|process\.exit|index\.mjs/);
     }
     expect(stateOf(await ask('hazard', 'late timer'))).toBe('TASK_STATE_COMPLETED');
     for (const { ended, taskId } of others) {

@@ -96,7 +96,7 @@ describe('Postgres with a standby, over TLS', () => {
       return followToCompletion(caller.at(url()), params, { again: url, onFrame });
     };
     const reading = Promise.all(Array.from({ length: STREAMS }, read));
-    // Whoever fails early says why.
+    // A stream that fails early ends the wait with its error.
     await Promise.race([everybodySpeaks, reading]);
 
     // They send one message after another. What is not accepted they send again, as clients do.

@@ -145,7 +145,7 @@ describe.each(VERSIONS)('a message that is sent again in %s', (version) => {
     const [first, second] = await whileNothingRuns(() => twice(params));
     for (const { result } of [first!, second!]) expect(task(result).status.state).not.toBe(completed);
     expect(task(second!.result).id).toBe(task(first!.result).id);
-    // How the caller wants to be answered does not make it another message.
+    // Another configuration of the answer does not make it another message.
     const waited = await blocking(0, { ...params, configuration: undefined });
     expect(task(waited.result)).toMatchObject({ id: task(first!.result).id, status: { state: completed } });
     expect(task((await blocking(1, params)).result).status.state).toBe(completed);

@@ -21,7 +21,7 @@ const ENV = {
 };
 const ROOT = join(__dirname, '../..');
 
-/** It tells what it finds in its process, too. */
+/** It also reports what it finds in its process. */
 const CODE = `
 import { defineAgent } from '@baton/agent';
 import { generateText, streamText, stepCountIs, tool, jsonSchema } from 'ai';

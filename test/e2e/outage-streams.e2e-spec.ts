@@ -56,7 +56,7 @@ describe.each(driversOf('redis'))('300 streams on %s', (driver) => {
       return frames;
     };
     const reading = Promise.all(Array.from({ length: STREAMS }, read));
-    // Whoever fails early says why.
+    // A stream that fails early ends the wait with its error.
     await Promise.race([everybodyReads, reading]);
 
     hold.release();

@@ -380,7 +380,7 @@ describe('owners of tasks', () => {
         expect(status).toBe(200);
         return (json.tasks as { task_id: string }[]).map(({ task_id: id }) => id);
       };
-      // The bank wants another person than the owner.
+      // The payment needs another person than the owner.
       expect(await waitingFor(owner)).toEqual([question, payment]);
       const all = ['agents:call', 'tasks:read', 'tasks:write'];
       expect(await waitingFor(await made(...all, 'tasks:approve'))).toEqual([question, payment, others]);

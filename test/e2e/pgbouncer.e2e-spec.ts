@@ -8,7 +8,7 @@ import { Stack } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
 import { LOG } from '../support/log-sql.js';
 
-/** Of PgBouncer to Postgres. Baton wants more at the same time, so that its transactions share them. */
+/** Of PgBouncer to Postgres. Baton uses more at the same time, so its transactions share them. */
 const CONNECTIONS = 3;
 const TASKS = 12;
 const CHUNKS = 20;
@@ -60,7 +60,7 @@ const title = binary
       return followToCompletion(new RawCaller(again(), token), params, { again, onFrame });
     });
     const done = Promise.all(reading);
-    // Whoever fails early says why.
+    // A stream that fails early ends the wait with its error.
     return { done, speaking: Promise.race([everybodySpeaks, done]) };
   }
 

@@ -45,7 +45,7 @@ class Follower {
       frames: this.frames,
       onFrame,
     });
-    // Whoever waits for it hears of a failure.
+    // The test awaits it later, and gets the failure then.
     this.done.catch(() => undefined);
   }
 

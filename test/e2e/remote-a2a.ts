@@ -72,7 +72,7 @@ describe('agents that live elsewhere', () => {
     return write('POST', 'agents', { slug, ...about, config });
   }
 
-  /** The frames of a stream; `onAnswer` hears what the answer is after each. */
+  /** The frames of a stream; `onAnswer` is called with the answer so far after each. */
   async function stream(caller: RawCaller, text: string, onAnswer: (answer: string) => unknown = () => null) {
     const frames: Frame[] = [];
     for await (const frame of caller.stream('SendStreamingMessage', sendParams(text))) {

@@ -43,7 +43,7 @@ withRedis('Redis with a replica and three Sentinels', () => {
   });
 
   it('loses and doubles nothing when the primary dies, though the replica misses what was on the queue', async () => {
-    // All slots are taken: some of these are on the queue, of which the replica hears nothing.
+    // All slots are taken: some of these are on the queue, and the replica does not have them.
     const prepare = async (): Promise<string[]> => {
       await redis.cutReplication();
       const sent: string[] = [];

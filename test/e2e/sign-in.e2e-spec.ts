@@ -339,7 +339,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
   it('a user of an issuer need not sign in where its token is exchanged, and its own token goes to no other server', async () => {
     const server = await TestOAuthServer.start(modern.url);
     server.exchangers.set('baton', 'hunter2');
-    server.exchangesForever = false;
+    server.givesRefreshAtExchange = false;
     const name = `exchanged-${driver}`;
     try {
       await stack.addIssuer(server.issuer, '--tenant', slug, '--audience', 'baton', '--allow-http');

@@ -103,7 +103,7 @@ function httpCases(route: HttpRoute): Case[] {
     return {
       title: `${verb} ${path} ${method} (${codec.version}) by ${kind}`,
       operation: `${operation} (${codec.version})`,
-      // The name of another tenant is refused before anybody's scopes count.
+      // The name of another tenant is refused before the scopes are checked.
       kind,
       scope: namesTenant ? 'tasks:read' : scope,
       sends,

@@ -29,7 +29,7 @@ const AGENT_THAT_SIGNS_IN = {
     tools: { mcp: [{ name: 'desk', url: 'https://desk.example.com/mcp', oauth: {} }] },
   },
 };
-/** Nobody listens there. */
+/** A closed port. */
 export const RECEIVER = 'http://127.0.0.1:9/';
 const ASKING = { metadata: { echo: { askInput: true } } };
 
@@ -154,7 +154,7 @@ export class Principals {
 
   /** Calls by gRPC, at the public host. The answer is as over HTTP+JSON. A stream is cut after its first message. */
   async askGrpc({ token, guest }: Credentials, grpc: GrpcMethod, json: object): Promise<Answer> {
-    // Whoever has neither is a guest at the host.
+    // A caller with neither is a guest at the host.
     const caller = await this.grpcCaller(token === undefined && guest === undefined ? 'localhost' : HOST);
     const metadata = {
       authorization: token === undefined ? '' : `Bearer ${token}`,

@@ -28,7 +28,7 @@ describe('a name that leads outside when it is checked, and inside when it is ca
       request.resume();
       // A connection that stays open would be used again, without another question for the name.
       response.setHeader('connection', 'close');
-      // Nobody may follow this.
+      // No caller may follow this redirect.
       if (request.url?.startsWith('/hop')) response.writeHead(307, { location: `http://${INSIDE}:${port}/` });
       response.end('{}');
     });

@@ -115,7 +115,7 @@ const REFUSED =
   '<provider> refused the request (400): No such field. Check the settings of the agent for "<model>".';
 const WRONG_URL = 'Check baseUrl of the agent: most addresses end in /v1.';
 
-/** What a provider wants to have back with the next request. */
+/** What a provider needs back with the next request. */
 const MEMORY: readonly ModelQuirk[] = [
   {
     when: 'signs its calls of tools, and wants the signatures back (Gemini 3)',

@@ -27,17 +27,17 @@ const secret = (): string => randomBytes(16).toString('base64url');
 
 /**
  * A real authorization server (OAuth 2.1) on loopback with a resource behind it. It rotates refresh tokens, and revokes all tokens of a
- * sign-in when a refresh token is used twice. Everybody who comes to its authorization endpoint consents at once. It is an OpenID provider
+ * sign-in when a refresh token is used twice. Its authorization endpoint grants each request at once. It is an OpenID provider
  * with users, too, whose tokens it exchanges (RFC 8693).
  */
 export class TestOAuthServer {
-  /** Of access tokens, in seconds. */
+  /** Lifetime of access tokens, in seconds. */
   lifetime: number | undefined = 3600;
-  /** Names itself in its answers (RFC 9207): by this name. Undefined: by its own; null: it does not. */
+  /** The issuer in its authorization responses (RFC 9207). Undefined: its own. Null: none. */
   iss: string | null | undefined;
   /** Members of its metadata in place of its own. */
   metadata: Record<string, unknown> = {};
-  /** The same of the metadata of the resource. */
+  /** Members of the metadata of the resource in place of its own. */
   resourceMetadata: Record<string, unknown> = {};
   /** Answers in place of its own, by path. */
   readonly answers = new Map<string, () => Answer>();
@@ -48,7 +48,7 @@ export class TestOAuthServer {
   /** What it grants of the scopes that are asked for. */
   grants: (scope: string) => string = (scope) => scope;
   /** Whether an exchange gives a refresh token. */
-  exchangesForever = true;
+  givesRefreshAtExchange = true;
   /** Clients that may exchange the tokens of its users, with their secrets. */
   readonly exchangers = new Map<string, string>();
   refreshes = 0;
@@ -59,7 +59,7 @@ export class TestOAuthServer {
   readonly revoked: string[] = [];
   /** Sign-ins whose tokens were revoked, because a refresh token was used twice. */
   readonly thefts: string[] = [];
-  /** Access tokens that are good, and those of all time. */
+  /** Valid access tokens, and all that were issued. */
   readonly access = new Map<string, Grant>();
   readonly given: string[] = [];
   /** Bearer tokens of requests that have reached the resource. */
@@ -132,7 +132,7 @@ export class TestOAuthServer {
   }
 
   async until(met: () => boolean): Promise<void> {
-    while (!met()) await once(this.events, 'news');
+    while (!met()) await once(this.events, 'request');
   }
 
   private async answer(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -144,7 +144,7 @@ export class TestOAuthServer {
     if (own) send(response, own());
     else if (url.pathname === '/mcp') await this.serve(request, response, body);
     else send(response, await this.answerOf(url, body, request));
-    this.events.emit('news');
+    this.events.emit('request');
   }
 
   private async answerOf(url: URL, body: Buffer, request: http.IncomingMessage): Promise<Answer> {
@@ -272,7 +272,7 @@ export class TestOAuthServer {
     const scope = asked.get('scope');
     const [family, resource] = [randomUUID(), this.resource];
     const grant = { family, clientId, resource, scope: scope === null ? null : this.grants(scope), sub };
-    const { json } = this.issueTokens({ ...grant, act: { sub: clientId } }, this.exchangesForever);
+    const { json } = this.issueTokens({ ...grant, act: { sub: clientId } }, this.givesRefreshAtExchange);
     return { json: { ...(json as object), issued_token_type: type } };
   }
 

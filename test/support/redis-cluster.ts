@@ -87,7 +87,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   let last: Promise<void> = Promise.resolve();
   const inTurn = (work: () => Promise<void>) => (): Promise<void> => (last = last.then(work));
   return {
-    // Nobody is at the first; the last one is enough to find the others.
+    // The first port is closed. The last host is enough to find the others.
     url: `redis://baton:of-baton@127.0.0.1:${await freePort()}?cluster=true&hosts=127.0.0.1:${nodes.at(-1)!.port}`,
     moveSlot: inTurn(moveSlot),
     failOver: inTurn(failOver),

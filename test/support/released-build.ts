@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 const ROOT = join(__dirname, '../..');
 const run = promisify(execFile);
 
-/** The last release: the commit it was made from, and the last migration it has. Whoever cuts a release sets both. */
+/** The last release: its commit, and its last migration. CONTRIBUTING.md (A release) says when to change them. */
 export const RELEASED = {
   version: '0.2.0',
   commit: 'bc3d6bbc87418e4c90892a0a29eef69bba85045e',

@@ -20,7 +20,7 @@ describe('a command that works on the database', () => {
   });
   afterAll(() => own.drop());
 
-  /** A restore wants no other connection. */
+  /** A restore refuses other connections. */
   async function records(): Promise<AuditRecord[]> {
     const store = new Database({ url: own.url, poolSize: 1 });
     try {

@@ -79,6 +79,18 @@ export class ProtocolError extends Error {
     );
   }
 
+  /** `unavailable`: the same request may succeed later. */
+  static unavailable(
+    message: string,
+    retryAfterSeconds: number,
+    metadata: Record<string, string> = {},
+  ): ProtocolError {
+    return new ProtocolError('unavailable', message, {
+      metadata: { ...metadata, retryAfterSeconds: String(retryAfterSeconds) },
+      retryAfterSeconds,
+    });
+  }
+
   /** -32601. */
   static methodNotFound(method: string): ProtocolError {
     const shown = shortened(method, 128);

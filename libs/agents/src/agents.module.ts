@@ -9,6 +9,7 @@ import { CalleeTools } from './runtimes/llm/tools/callee-tools.js';
 import { McpTools } from './runtimes/llm/tools/mcp/mcp-tools.js';
 import { InstalledCode } from './installed-code.js';
 import { AgentPools } from './runtimes/executor/agent-pools.js';
+import { StepPorts } from './runtimes/executor/step-ports.js';
 import { FunctionTools } from './runtimes/executor/function-tools.js';
 
 /** The sources of tools of llm agents, one row each. */
@@ -39,6 +40,7 @@ export class AgentsModule {
           inject: [...TOOL_SOURCES],
         },
         RemoteConnector,
+        StepPorts,
         {
           provide: RuntimeTable,
           useFactory: (...runtimes: AgentRuntime[]) => new RuntimeTable(runtimes),

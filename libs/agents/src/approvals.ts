@@ -1,5 +1,6 @@
 import { type Message, type Part, TaskState, type TaskStatus } from '@baton/a2a';
 import { z } from 'zod';
+import { oneLine } from './one-line.js';
 
 /** A tool call that a person must approve. */
 export interface ApprovalRequest {
@@ -81,20 +82,15 @@ export function withApprover(metadata: Message['metadata'], by?: Approver): Mess
   return by ? { ...others, [APPROVER]: by } : others;
 }
 
-// The question of a remote agent is quoted in a text for a person. Line breaks in it could fake further lines.
-const oneLine = (max: number) =>
-  z
-    .string()
-    .min(1)
-    .max(max)
-    .transform((text) => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' '));
+// The question of a remote agent is quoted in a text for a person.
+const line = (max: number) => z.string().min(1).max(max).transform(oneLine);
 
 const request = z.object({
   callId: z.string().min(1).max(1000),
-  tool: oneLine(200),
+  tool: line(200),
   description: z.string().max(100_000).catch(''),
   input: z.unknown(),
-  server: oneLine(200).optional().catch(undefined),
+  server: line(200).optional().catch(undefined),
   guests: z.literal(true).optional().catch(undefined),
   by: z.literal('other').optional().catch(undefined),
   expiresAt: z.iso.datetime().optional().catch(undefined),
@@ -106,7 +102,7 @@ const request = z.object({
     ])
     .optional()
     .catch(undefined),
-  agents: z.array(oneLine(200)).max(100).optional().catch(undefined),
+  agents: z.array(line(200)).max(100).optional().catch(undefined),
 });
 
 /**

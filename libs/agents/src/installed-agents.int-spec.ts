@@ -74,7 +74,7 @@ describe('installed agents', () => {
         reason: matching(/^skills\[0\]\.name: /),
       },
       expect.objectContaining({ slug: 'b-field', line: 4, reason: matching(/^skills\[0\]\.description: /) }),
-      // Whoever may use it is not known, so only operators see it.
+      // Its file does not say which tenants may use it, so only operators see it.
       { slug: 'c-yaml', file: 'c-yaml/agent.yaml', line: 1, tenants: [], reason: matching(/./) },
       { slug: 'd-none', file: 'd-none/agent.yaml', line: null, tenants: [], reason: matching(/ENOENT/) },
       expect.objectContaining({
@@ -90,7 +90,7 @@ describe('installed agents', () => {
         line: 3,
         reason: 'runtime: must be "executor" or "llm"',
       },
-      // Whoever sees it does not learn where the folder is.
+      // Tenants do not learn where the folder is.
       { ...all, slug: 'a-broken', file: 'a-broken/index.js', line: 3, reason: 'a-broken/x.js is broken' },
     ]);
     expect(JSON.stringify(failures)).not.toContain(directory);

@@ -189,7 +189,7 @@ describe('the runtime table', () => {
   const none = { agentsDir: undefined } as never;
   const table = new RuntimeTable([
     new EchoRuntime(),
-    new ExecutorRuntime(none, Logger.silent(), none, none, none, none, none, none, none, none),
+    new ExecutorRuntime(none, Logger.silent(), none, none, none, none),
     indexOf(new FixedAgents([])),
     new LlmRuntime(none, none, none, none, none, none),
     new RemoteA2aRuntime(connector, Logger.silent(), new Metrics()),
@@ -214,18 +214,7 @@ describe('the runtime table', () => {
 describe('the executor runtime', () => {
   const none = undefined as never;
   const runtime = (agentsDir?: string) =>
-    new ExecutorRuntime(
-      { agentsDir } as never,
-      Logger.silent(),
-      none,
-      none,
-      none,
-      none,
-      none,
-      none,
-      none,
-      none,
-    );
+    new ExecutorRuntime({ agentsDir } as never, Logger.silent(), none, none, none, none);
   const run = (turn: Turn, agentsDir?: string) =>
     collect(runtime(agentsDir).run(turn, new AbortController().signal));
 

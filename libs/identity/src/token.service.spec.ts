@@ -47,7 +47,7 @@ describe('tokens', () => {
     expect(JSON.stringify(tokens.rows)).not.toContain(secret.slice(token.prefix.length));
   });
 
-  it('are found by the hash of the whole secret: how much of it a guess has right costs the same', async () => {
+  it('are found by the hash of the whole secret: a partly right guess makes the same query', async () => {
     const { one, tokens } = await setUp();
     const { secret } = await issue(one);
     const asked = jest.spyOn(tokens, 'byHashes');

@@ -578,7 +578,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     });
 
     it('follows a limit that is made larger or smaller', async () => {
-      // None is refused at first: whether refused ones count depends on how soon a process hears of the full window.
+      // None is refused at first: whether refused ones count depends on when a process reads of the full window.
       expect(allowed(await spendings('a', 3, 3))).toBe(3);
       expect(allowed(await spendings('a', 10, 8))).toBe(5);
       expect(allowed(await spendings('a', 1, 2))).toBe(0);

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AnswerTurns } from './answer-turns.js';
 import { GuardedAnswer, type Handler } from './guarded-answer.js';
 
-/** A handler as that of `fetch`, which wants more after each part, or only when it is asked to. */
+/** A handler as that of `fetch`, which requests more after each part, or only on demand. */
 class Reader implements Handler {
   readonly got: string[] = [];
   wantMore: () => void = () => undefined;

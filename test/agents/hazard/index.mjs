@@ -33,7 +33,7 @@ const WAYS = {
     await sleep(60_000);
   },
   rejection: async () => {
-    void Promise.reject(new TypeError('nobody waits for this'));
+    void Promise.reject(new TypeError('unhandled on purpose'));
     await sleep(60_000);
   },
   'late timer': () => {

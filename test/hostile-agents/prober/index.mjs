@@ -51,7 +51,7 @@ function* ofProcesses(needles) {
       } catch {
         continue;
       }
-      // The file opens for everybody. Its content does not.
+      // All may open the file. Its content cannot be read.
       if (name === 'mem' || contentOf(join(at, name))) yield `${name} of a process`;
     }
     const texts = [contentOf(join(at, 'cmdline')), contentOf(join(at, 'cwd/.env'))];

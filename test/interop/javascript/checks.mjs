@@ -1,5 +1,5 @@
 // What is asked of every client of the JavaScript SDK, whatever its version and binding. `sdk` is one of sdk-1.0.mjs and
-// sdk-0.3.mjs: it makes the calls, and tells results in the plain words of this file.
+// sdk-0.3.mjs: it makes the calls, and returns results in the plain words of this file.
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { on, once } from 'node:events';

@@ -6,7 +6,7 @@ import * as v10 from './sdk-1.0.mjs';
 
 const SDKS = {
   '1.0': { ...v10, without: [] },
-  // 0.3 knows neither. Its cards are signed by nobody.
+  // 0.3 has neither. Its cards have no signature.
   0.3: { ...v03, without: ['list', 'signed card', 'old text'] },
 };
 

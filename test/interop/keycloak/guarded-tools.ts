@@ -7,7 +7,7 @@ import { passOn } from '../../support/pass-on.js';
 
 const METADATA = '/.well-known/oauth-protected-resource/mcp';
 
-/** A tool server that takes access tokens of Keycloak for the client `crm`, and nobody else's. */
+/** A tool server that accepts access tokens of Keycloak for the client `crm` only. */
 export class GuardedTools {
   /** What the tokens of calls have said, in their order. */
   readonly callers: JWTPayload[] = [];

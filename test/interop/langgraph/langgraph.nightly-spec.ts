@@ -88,7 +88,7 @@ describePrepared(RUN, 'a LangGraph agent behind Baton', () => {
   });
 
   it('goes on after a kill -9 of Python: finished steps are not run again, and the caller keeps its stream', async () => {
-    // The second step waits until somebody kills it.
+    // The second step waits until the test kills its process.
     const first = await agent.start(100_000);
     let second = 0;
     const said: string[] = [];

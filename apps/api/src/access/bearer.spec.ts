@@ -122,7 +122,7 @@ describe('bearer guard', () => {
       status: 401,
       challenge: 'Bearer realm="baton", error="invalid_token", error_description="the token has expired"',
     });
-    // Nobody can tell whether the token is good: not a reason to get another one.
+    // The token may be valid, so the caller is not asked to sign in again.
     jwts.verify.mockRejectedValueOnce(new ProtocolError('unavailable', 'later'));
     expect(await get('Bearer a.b.c')).toMatchObject({ challenge: undefined, body: 'later' });
     expect(jwts.verify.mock.calls).toEqual(Array(3).fill(['a.b.c']));

@@ -214,7 +214,7 @@ describe('the extended card', () => {
     const changed = await ask({ 'if-none-match': etag });
     agent.definition = definition;
     expect([changed.status, changed.headers.get('etag') === etag]).toEqual([200, false]);
-    // Refusals have no tag, whoever kept one.
+    // A refusal has no tag.
     const refused = await ask({ 'if-none-match': '*' }, 'guarded');
     expect([refused.status, refused.headers.get('etag')]).toEqual([403, null]);
   });

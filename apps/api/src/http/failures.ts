@@ -26,8 +26,8 @@ export class Failures {
 
   /**
    * A ProtocolError stays as it is. An HttpException of Nest or Fastify is translated by its status. While Postgres or
-   * the queue is away the answer is `unavailable`, and one line of the log has it. Anything else is a bug: it is logged with
-   * its stack, and the caller gets only the id of the request.
+   * the queue is away, the answer is `unavailable`, and the log gets one line for the outage. Anything else is a bug: it is logged
+   * with its stack, and the caller gets only the id of the request.
    */
   toProtocolError(error: unknown, request: CallRequest): ProtocolError {
     if (error instanceof ProtocolError) {
@@ -53,11 +53,8 @@ export class Failures {
 }
 
 function unavailable(what: string, requestId: string): ProtocolError {
-  const seconds = String(RETRY_AFTER_SECONDS);
-  return new ProtocolError('unavailable', `${what} is not available at the moment: send the request again`, {
-    metadata: { requestId, retryAfterSeconds: seconds },
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  });
+  const message = `${what} is not available at the moment: send the request again`;
+  return ProtocolError.unavailable(message, RETRY_AFTER_SECONDS, { requestId });
 }
 
 function refusalOf(error: HttpException): ProtocolError | undefined {

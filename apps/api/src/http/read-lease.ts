@@ -116,8 +116,7 @@ export class ReadLease implements ReadMemory {
 const ANSWERED = new Error('the call has ended');
 
 const busy = (): ProtocolError =>
-  new ProtocolError(
-    'unavailable',
+  ProtocolError.unavailable(
     'Too many large tasks are being read at the moment: send the request again, or read less: fewer tasks of a list, or a task page by page with GET /v1/tasks/{id}/artifacts',
-    { metadata: { retryAfterSeconds: String(RETRY_AFTER_SECONDS) }, retryAfterSeconds: RETRY_AFTER_SECONDS },
+    RETRY_AFTER_SECONDS,
   );

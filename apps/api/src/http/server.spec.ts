@@ -70,7 +70,7 @@ describe('what the server does with a URL', () => {
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
     const html = await page.text();
     expect(html).not.toMatch(/<script|<style|\son\w+=/);
-    // Every page that it links to is there for everybody.
+    // Every page that it links to is open to all.
     const links = [...html.matchAll(/href="(\/[^"]*)"/g)].map(([, link]) => link!);
     expect(links).toHaveLength(3);
     for (const link of links) expect([link, (await ask(link, '*/*')).status]).toEqual([link, 200]);

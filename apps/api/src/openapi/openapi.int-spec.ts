@@ -326,7 +326,7 @@ describe('requests and answers of the API match its document', () => {
     await tenant.call('getWebhook', { names });
     await tenant.call('listWebhooks', { query: '?limit=1' });
     await tenant.refused('changeWebhook', { names, body: { url: 'http://10.0.0.1/' } }, 400);
-    // Nobody listens there.
+    // This port is closed.
     await tenant.call('changeWebhook', { names, body: { url: 'http://127.0.0.1:9/' } });
     await tenant.call('testWebhook', { names });
     await tenant.call('listWebhookDeliveries', { names, query: '?limit=1' });

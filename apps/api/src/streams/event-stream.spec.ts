@@ -406,7 +406,7 @@ describe('the streams of a process', () => {
     const perEvent = sseRecord(JSON.stringify({ result: 10 }), { sequence: 10 }).length;
     // One event and what the socket has, beside the total.
     expect(seen.flat().length * perEvent).toBeLessThan(2048 + 20 * 3 * perEvent);
-    // Nobody is shut out.
+    // No stream was ended.
     expect(seen.every((each) => each.length > 0)).toBe(true);
     for (const response of slow) response.drain();
     await Promise.all(sent);

@@ -164,18 +164,21 @@ describe('services of our own', () => {
 
   // There may be no redis-server on this machine.
   const binary = findRedisBinary();
-  (binary ? it : it.skip)('Redis comes back under the URL it had, for whoever has the password', async () => {
-    const data = join(folder, 'redis');
-    const first = await startRedis(binary ?? '', data);
-    await first.process.stop();
-    const second = await startRedis(binary ?? '', data, { at: first.url });
-    expect(second.url).toBe(first.url);
-    const { password } = new URL(second.url);
-    expect(await saidByRedis(second.url, 'PING')).toMatch(/^-NOAUTH/);
-    expect(await saidByRedis(second.url, `AUTH ${password.slice(1)}`, 'PING')).toMatch(
-      /^-WRONGPASS.*\r\n-NOAUTH/,
-    );
-    expect(await saidByRedis(second.url, `AUTH ${password}`, 'PING')).toBe('+OK\r\n+PONG\r\n');
-    await second.process.stop();
-  });
+  (binary ? it : it.skip)(
+    'Redis comes back under its URL, and refuses callers without the password',
+    async () => {
+      const data = join(folder, 'redis');
+      const first = await startRedis(binary ?? '', data);
+      await first.process.stop();
+      const second = await startRedis(binary ?? '', data, { at: first.url });
+      expect(second.url).toBe(first.url);
+      const { password } = new URL(second.url);
+      expect(await saidByRedis(second.url, 'PING')).toMatch(/^-NOAUTH/);
+      expect(await saidByRedis(second.url, `AUTH ${password.slice(1)}`, 'PING')).toMatch(
+        /^-WRONGPASS.*\r\n-NOAUTH/,
+      );
+      expect(await saidByRedis(second.url, `AUTH ${password}`, 'PING')).toBe('+OK\r\n+PONG\r\n');
+      await second.process.stop();
+    },
+  );
 });

@@ -55,7 +55,7 @@ annotations: {{- toYaml . | nindent 2 }}
 
 {{/*
 The versions of the Secrets and ConfigMaps that processes read when they start: if one changes, the next `helm upgrade` replaces the
-pods. Not their contents or a hash of them: whoever may read pods could guess a short password. Empty without a cluster, as in
+pods. Not their contents or a hash of them: a reader of pods could guess a short password. Empty without a cluster, as in
 `helm template`.
 */}}
 {{- define "baton.secretVersions" -}}

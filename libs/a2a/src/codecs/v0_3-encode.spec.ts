@@ -78,7 +78,7 @@ describe('encoding 0.3', () => {
     description: fc.constantFrom('', 'd'),
     extensions: fc.constantFrom<string[]>([], ['urn:x']),
   });
-  /** A chunk as it is stored, which nobody may parse. */
+  /** A chunk as it is stored. A codec that parses it fails the test. */
   const stored = (payload: ReturnType<typeof artifactEvent>): StreamItem => ({
     sequence: 1,
     json: serializePayload(payload),

@@ -4,7 +4,7 @@ import { SignedInFetch } from './signed-in-fetch.js';
 
 const URL = 'https://crm.example/mcp';
 
-/** A server that wants these scopes of each token, in the order of the requests. */
+/** A server that requires these scopes of each token, in the order of the requests. */
 function serverOf(...answers: (string | undefined)[]) {
   const tokens: (string | null)[] = [];
   const send = (_: unknown, init?: RequestInit): Promise<Response> => {

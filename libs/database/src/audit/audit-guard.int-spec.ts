@@ -228,7 +228,7 @@ it('processes of release 0.2.0 delete records until the guard is enforced', asyn
   expect((await inspectDatabase(postgres.url, undefined)).auditGuard).toBe('announced');
   await remove(tenantId);
   expect(await recordsOf(tenantId)).toEqual([]);
-  // Nobody deletes or changes a record by mistake.
+  // No statement deletes or changes a record by mistake.
   await fill(tenantId, 2);
   for (const statement of [
     'DELETE FROM audit_records',

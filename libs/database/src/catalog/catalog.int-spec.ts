@@ -349,7 +349,7 @@ describe('agents', () => {
       jest.restoreAllMocks();
       return count;
     };
-    // Whoever may not use it does not learn from the time it takes that it is there.
+    // The time of a refusal does not reveal that the agent exists.
     expect(await queries('limited')).toBe(await queries('unknown'));
     expect(await queries(after!.id)).toBe(await queries(randomUUID()));
     await agents.install('limited', definition('v2'), []);

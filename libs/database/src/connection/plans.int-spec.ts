@@ -25,7 +25,7 @@ import { Database } from './database.js';
 
 const TASKS = 20_000;
 const CONTEXTS = 500;
-/** Somebody who has few of these tasks, the oldest ones. */
+/** An owner of few of these tasks, the oldest ones. */
 const FEW = { owner: 'token:few', unowned: true };
 
 let stores: Stores;
@@ -245,7 +245,7 @@ it('a plan kept from a small table finds each row by its key, however small it w
   const single = [CANCEL, IS_SUSPECT, POSTPONE, READ_CLAIMED, RETURN_TO_QUEUE, GIVE_UP];
   const scans: string[] = [];
   let filled = 0;
-  // Nobody has analyzed an empty table.
+  // Postgres has not analyzed an empty table.
   for (const size of [0, 2, 3, 10, 30, 100, 300, 1_000]) {
     await client.query(
       `WITH task AS (

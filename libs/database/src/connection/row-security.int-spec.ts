@@ -20,7 +20,7 @@ const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   'public.workers': 'the worker processes, which only the scope system sees',
 };
 
-/** BullMQ's own tables: delivery only. They hold ids of runs, which say nothing to whoever may not read the run. */
+/** BullMQ's own tables: delivery only. They hold ids of runs. A tenant cannot read a run by its id alone. */
 const QUEUE_SCHEMA = 'bullmq';
 
 /** The one condition there is: the row's own tenant, or the scope `system`, which asks for a key: system-key.int-spec.ts. */
@@ -55,7 +55,7 @@ beforeAll(async () => {
   client = new Client({ connectionString: testDatabase.url });
   await client.connect();
   await dropConditions(client);
-  // Nobody changes the audit log, whoever's it is: audit.int-spec.ts.
+  // The audit log refuses changes by all tenants: audit.int-spec.ts.
   await client.query('ALTER TABLE audit_records DISABLE TRIGGER USER');
 });
 

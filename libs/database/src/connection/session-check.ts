@@ -2,7 +2,7 @@ import { SESSION_SETTINGS } from '@baton/postgres';
 import type { ClientBase } from 'pg';
 import { DatabaseSetupError } from './database-setup-error.js';
 
-/** What no session can set, or only that of a superuser. */
+/** Settings besides `SESSION_SETTINGS`. The database, the driver or the administrator sets them. */
 const REQUIRED = {
   server_encoding: 'UTF8',
   client_encoding: 'UTF8',
@@ -11,10 +11,10 @@ const REQUIRED = {
 };
 
 const { default_transaction_isolation, default_transaction_deferrable } = SESSION_SETTINGS;
-/** A transaction that has begun has them already. */
+/** They take effect with the next transaction. A transaction cannot set them for itself. */
 export const NOT_IN_TRANSACTION = { default_transaction_isolation, default_transaction_deferrable };
 
-/** Each kind of connection has others. */
+/** Timeouts: each kind of connection has its own. */
 const OWN_TIMEOUTS = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'];
 
 /** For a session whose transactions last. Only releases from 17 on have this setting. */
@@ -32,7 +32,7 @@ interface SessionRow {
 
 /**
  * Rejects with `DatabaseSetupError` if this session does not have the settings that statements rely on: the database has another
- * encoding, or something between this process and Postgres drops what a session sets at its start.
+ * encoding, or a pooler drops what a session sets at its start.
  * @param isPooled each transaction sets them
  */
 export async function assertSession(client: ClientBase, isPooled = false): Promise<void> {

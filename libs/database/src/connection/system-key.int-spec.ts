@@ -17,7 +17,7 @@ let database: Database;
 let catalog: CatalogClient;
 /** A process without the key, such as one of an earlier release. */
 let keyless: Client;
-/** Tables that row-level security guards, and what tells whose a row is. */
+/** Tables that row-level security guards, and the column with the tenant of a row. */
 let tables: { name: string; tenantColumn: string | null }[];
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
   for (const table of tables) {
     for (const tenantId of [MINE, THEIRS]) await keyless.query(await insertFor(keyless, table, tenantId));
   }
-  // What somebody could leave behind who may make functions.
+  // A role that may create functions could leave this behind.
   await keyless.query(`CREATE SCHEMA evil;
     CREATE FUNCTION evil.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT null::bytea';
     CREATE FUNCTION evil.current_setting(text, boolean) RETURNS text LANGUAGE sql AS $$ SELECT '' $$;

@@ -62,7 +62,7 @@ function isZero(node: unknown): boolean {
   return ival !== undefined && ival.ival === undefined;
 }
 
-/** The columns that a statement adds to its table, and whose rows say 0 unless somebody says otherwise. */
+/** The columns that a statement adds to its table, and whose rows are 0 unless a statement sets them. */
 function addedCounters({ cmds }: { cmds: Tree[] }): string[] {
   return cmds.flatMap(({ AlterTableCmd: { subtype, def } = {} }) => {
     const column = (def as Tree | undefined)?.ColumnDef as
@@ -103,7 +103,7 @@ const KNOWN: Record<
   IndexStmt: () => undefined,
   CommentStmt: () => undefined,
   AlterPolicyStmt: () => undefined,
-  // Nobody calls it yet.
+  // No process calls a new function yet.
   CreateFunctionStmt: ({ replace }) => (replace ? 'a function that the last release may call' : undefined),
   CreateTrigStmt: (node, isNew, counters) =>
     isNew || leavesLastReleaseAlone(node, counters)
@@ -119,7 +119,7 @@ const KNOWN: Record<
   DeleteStmt: (_, isNew) => (isNew ? undefined : 'a DELETE that is no backfill'),
 };
 
-/** Squawk knows whether a new column or constraint is slow. */
+/** Squawk checks whether a new column or constraint is slow. */
 const ALTERATIONS = new Set([
   'AT_AddColumn',
   'AT_AddConstraint',
@@ -134,7 +134,7 @@ function alteration(command: Record<string, unknown> | undefined): string | unde
   return isAllowed ? undefined : `${subtype} on a table that the last release uses`;
 }
 
-/** ALTER POLICY locks its table against everybody. Beside other statements it would keep the lock until they are done. */
+/** ALTER POLICY locks its table exclusively. Beside other statements it would keep the lock until they are done. */
 const holdsLocksOfPolicies = (step: MigrationStep): boolean =>
   step.kind === 'transaction' &&
   step.statements.length > 1 &&

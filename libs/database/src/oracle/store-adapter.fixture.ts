@@ -91,11 +91,11 @@ const nameOfState = (state: A2aState): string =>
 
 const STATE_NAMES = new Map(Object.entries(STATES).map(([name, state]) => [taskStateToJSON(state), name]));
 
-/** Executes the operations of the oracle on the real stores. Here alone the oracle knows how these are called. */
+/** Executes the operations of the oracle on the real stores. No other file of the oracle calls them. */
 export class StoreAdapter implements OracleSubject {
   /** The names of ids. */
   private readonly names: Map<string, string>;
-  /** The artifacts as each writer knows them. */
+  /** The artifacts of each writer. */
   private readonly writers: Map<string, ArtifactFold>;
   /** What was made for the workers of runs that were claimed at acceptance. */
   private readonly sent: Map<string, string>;
@@ -547,7 +547,7 @@ export class StoreAdapter implements OracleSubject {
     return (await this.retention.dropKeys(ROWS)).keys;
   }
 
-  // ── What time does: nobody can move the clock of Postgres ────────────────────────────────────────────────────────
+  // ── What time does: no test can move the clock of Postgres ────────────────────────────────────────────────────────
 
   async leaseRunsOut({ run }: Arguments['leaseRunsOut']): Promise<Answer> {
     return this.change(
@@ -779,7 +779,7 @@ export class StoreAdapter implements OracleSubject {
     };
   }
 
-  /** The events as a writer appends them, and the artifacts after them. The writer knows which artifacts are new. */
+  /** The events as a writer appends them, and the artifacts after them. The writer marks new artifacts. */
   private events(writer: Attempt, said: readonly Said[]): { events: NewEvent[]; fold: ArtifactFold } {
     const key = this.key(writer);
     const fold = new ArtifactFold(this.writers.get(nameOfWriter(writer))?.artifacts());

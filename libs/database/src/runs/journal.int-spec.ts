@@ -467,7 +467,7 @@ describe('the journal of a task', () => {
     ];
     expect(await read()).toEqual({ effects, open: { two: 'sent' } });
 
-    // The worker has died: nobody knows what has arrived.
+    // The worker has died: whether the step has arrived is unknown.
     await sql(stores, `UPDATE runs SET lease_expires_at = now() WHERE id = '${runId}'`);
     const inFlight = ofStep(5, { outcome: 'unknown', position: 11 });
     expect(await read()).toEqual({

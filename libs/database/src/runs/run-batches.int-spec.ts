@@ -65,7 +65,7 @@ it('a group is judged run by run: a refused run stops no other', async () => {
     runs.append(good, chunks(good, 'good')),
     endTurn({ ...stores, runs }, ending, 2, TASK_STATE_COMPLETED, [chunk(ending, 'bye', false)]),
     runs.append({ ...stale, attempt: 2 }, chunks(stale, 'stale')),
-    // Its head is the one that the writer knows.
+    // Its head is that of the writer.
     runs.append(canceled, { ...chunks(canceled, 'late'), afterSequence: 3 }),
     runs.append(elsewhere, { ...chunks(elsewhere, 'gap'), afterSequence: 1 }),
     runs.append(other, chunks(other, 'other')),

@@ -402,7 +402,7 @@ describe('leases', () => {
     for (const attempt of [2, 3]) {
       await expire(stores, run.runId);
       expect(await failPoisoned()).toEqual([]);
-      // The first crash may be anybody's; after the second one the run has to wait.
+      // After the first crash the run continues at once. After the second one it has to wait.
       expect(await reclaim(stores)).toHaveLength(attempt === 2 ? 1 : 0);
       if (attempt === 3) await dispatchNow(stores, run.tenantId);
       expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toMatchObject({ attempt });

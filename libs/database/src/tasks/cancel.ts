@@ -128,7 +128,7 @@ export async function cancelTask(
   };
 }
 
-/** The statements of a cancel: what they answer is the row of the task after it. */
+/** The statements of a cancel. The second one reads the canceled task. */
 const callsOf = (cancel: NewCancel): [Statement, Values][] => [
   [CANCEL, CANCEL.values({ task: cancel })],
   [GET, GET.values({ task: { tenantId: cancel.tenantId, taskId: cancel.taskId } })],

@@ -259,7 +259,7 @@ describe('the names that callers give', () => {
     expect(first.ok).toBe(true);
     const second = await stores.tasks.continue({ ...turn, runId: randomUUID(), key: key(ANNE) });
     expect(second).toMatchObject({ ok: false, reason: 'repeated', earlier: { taskId: run.taskId } });
-    // Later the release before knows it no more.
+    // Later a worker of the last release claims the run, which does not read the owner.
     const again = await stores.runs.claim(tenantId, runId, 'worker', 30_000);
     await endTurn(stores, again!, again!.snapshot.sequence, asks);
     await sql(stores, `UPDATE message_keys SET expires_at = now() WHERE tenant_id = '${tenantId}'`);

@@ -18,7 +18,7 @@ afterAll(() => stores.close());
 
 const HOUR_MS = 3_600_000;
 
-/** A task that asks, and tells webhooks after these times. */
+/** A task that asks, and notifies webhooks after these times. */
 async function asking(after?: WaitReminders) {
   const run = await startTask(stores, newTask());
   const state = TaskState.TASK_STATE_INPUT_REQUIRED;
@@ -76,7 +76,7 @@ describe('a task that waits for a person', () => {
     await reminders.note(reminder!, ['a'], false);
     const [halfSent] = await shown(task);
     expect(halfSent).toEqual({ kind: 'reminder', dueAt: at, sentAt: at, webhooks: 1 });
-    // The next try tells nobody else.
+    // The next try notifies no other webhook.
     await reminders.note({ ...reminder!, notified: ['a'] }, ['a'], false);
     expect((await shown(task))[0]?.sentAt).toEqual(halfSent?.sentAt);
     await reminders.note({ ...reminder!, notified: ['a'] }, ['a', 'b'], true);

@@ -40,7 +40,7 @@ it('tenants of an earlier release keep their ended tasks after the upgrade, and 
   const [old] = (await tenants.list()).filter(({ slug }) => slug === 'old');
   expect(await tenants.byId(old!.id)).toMatchObject({ predatesRetention: true });
 
-  // The doctor counts those for which nobody has decided yet.
+  // The doctor counts tenants for which the operator has not decided yet.
   const undecided = async () => (await inspectDatabase(test.url, undefined)).tenantsWithoutRetention;
   expect(await undecided()).toBe(2);
   await tenants.setLimits('own', { retentionDays: null }, [], PLATFORM_ACTOR);

@@ -51,11 +51,9 @@ export class IssuerKeys {
       if (!isUsable || !isFailing) await loaded;
     }
     if (this.known && this.now() - this.known.at < KEPT_MS) return this.known.find;
-    const seconds = Math.ceil(PAUSE_MS / 1000);
-    throw new ProtocolError(
-      'unavailable',
+    throw ProtocolError.unavailable(
       'the keys of the issuer of the token cannot be read at the moment: send the request again later',
-      { metadata: { retryAfterSeconds: String(seconds) }, retryAfterSeconds: seconds },
+      Math.ceil(PAUSE_MS / 1000),
     );
   }
 

@@ -191,7 +191,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
     rows = [trust({ scopes: ['admin'] })];
     await control.publishControl({ type: 'issuers-changed', tenantId: 'acme', issuer: issuer.url });
     expect(await service.verify(token)).toMatchObject({ scopes: ['admin'] });
-    // The process that has changed it does not wait for the news.
+    // The process that has changed it does not wait for the notification.
     rows = [];
     service.forget(issuer.url);
     expect(await refusal(token)).toBe(UNTRUSTED);
@@ -204,7 +204,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
       await expect(service.verify(token)).rejects.toMatchObject({ kind: 'unavailable' });
     }
     expect(issuer.asked).toHaveLength(2);
-    // A token that nobody could have signed is refused without a question.
+    // A text that is no JWT is refused without a request to the issuer.
     expect(await refusal('a.b.c')).toBe('the token is not a JWT');
   });
 

@@ -4,13 +4,12 @@ import type * as Sdk from '@modelcontextprotocol/sdk/client/auth.js';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import { clientMetadata } from './client-metadata.js';
 import { OAuthFailure } from './oauth-failure.js';
+import { oneLine } from './one-line.js';
 
 /** Maximum size of an answer. Metadata and tokens have some kilobytes. */
 const MAX_BYTES = 256 * 1024;
 /** Maximum time of a request. A person, or a run with its slot, waits. */
 const TIMEOUT_MS = 15_000;
-/** Characters of the server's own words in an error. */
-const MAX_SAID = 200;
 /** Maximum length of a URL or a token that is stored. */
 const MAX_TEXT = 16 * 1024;
 
@@ -472,7 +471,5 @@ function causeOf(error: unknown): OutboundRefused | undefined {
   return undefined;
 }
 
-/** A text of the other side in one line. */
-const oneLine = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_SAID);
 const originOf = (url: string): string => URL.parse(url)?.origin ?? oneLine(url);
 export const withoutSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url);

@@ -327,7 +327,7 @@ describe('the token of a user', () => {
 
   beforeEach(async () => {
     server.exchanges.length = 0;
-    server.exchangesForever = true;
+    server.givesRefreshAtExchange = true;
     server.exchangers.set('baton', 'hunter2');
     await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url], PLATFORM_ACTOR);
   });
@@ -383,7 +383,7 @@ describe('the token of a user', () => {
   });
 
   it('is exchanged again when what came for it is over, and cannot be refreshed', async () => {
-    server.exchangesForever = false;
+    server.givesRefreshAtExchange = false;
     await main.exchanges.ensureSignedIn(await userOf('cy'), target());
     const first = await main.connections.token(key('user:cy'));
     await sql(`UPDATE oauth_connections SET refresh_at = now() - interval '1 second'`);

@@ -13,10 +13,11 @@ import type { AuthorizationServer, OAuthClientId, OAuthTerms } from './authoriza
 import { clientUrlOf } from './client-metadata.js';
 import { OAuthConnections } from './oauth-connections.js';
 import { OAuthFailure } from './oauth-failure.js';
+import { oneLine } from './one-line.js';
 
 /** Lifetime of a link that an administrator has asked for. */
 const LINK_MS = 15 * 60_000;
-/** 256 random bits, which no one guesses. */
+/** 256 random bits cannot be guessed. */
 const TICKET_BYTES = 32;
 const SEPARATOR = '.';
 
@@ -278,9 +279,8 @@ export class OAuthSignIns {
 }
 
 function refusalOf({ error = '', error_description: description }: SignInAnswer): string {
-  const quoted = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, 200);
   if (error === 'access_denied') return 'the sign-in was refused at the authorization server';
-  return `the authorization server answers with ${quoted(error)}${description === undefined ? '' : ` (${quoted(description)})`}`;
+  return `the authorization server answers with ${oneLine(error)}${description === undefined ? '' : ` (${oneLine(description)})`}`;
 }
 
 /** A link and a `state` name tenant and sign-in, and have a secret. */

@@ -20,7 +20,7 @@ import { TurnEnds } from '../turns/turn-ends.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
 import { until } from '../../../../test/support/until.js';
 
-// One worker with one slot: whoever waits for a child while it holds the slot would wait for ever.
+// One worker with one slot: a run that kept its slot while it waits for a child would wait for ever.
 
 const { TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;
 const AGENTS = ['boss', 'clerk', 'helper', 'intern'];
@@ -264,7 +264,7 @@ it.each<[string, Order, string]>([
     'the maximum of 2 child tasks for this task is reached',
   ],
   [
-    'an answer to the task of somebody else',
+    'an answer to the task of another caller',
     { ask: { agent: 'clerk', taskId: randomUUID(), message: {} } },
     'taskId: you have given no such task to clerk',
   ],

@@ -45,7 +45,7 @@ const stored = (state: TaskState, ...history: Message[]): StoredTask => {
   return { task, sequence: 4, agentId: 'echo', owner: null, outcome: null };
 };
 
-/** Everything behind the router; it tells what was asked of it. */
+/** Everything behind the router. It records the calls. */
 class Surroundings {
   readonly asked: string[] = [];
   /** What each look finds under the alias. */

@@ -103,7 +103,7 @@ async function ask(run: ClaimedRun, after: number): Promise<void> {
 const tell = ({ tenantId, taskId }: ClaimedRun, lastSequence: number): Promise<void> =>
   messaging.publishTask(tenantId, taskId, { lastSequence, events: [] });
 
-/** A call that wants the status alone. @param taken gets the memory that it asks for */
+/** A call for the status alone. @param taken gets the memory that it takes */
 function callOf({ tenantId }: ClaimedRun, taken: number[]): CallContext {
   const memory: ReadMemory = {
     take: async (bytes) => {

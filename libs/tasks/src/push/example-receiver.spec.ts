@@ -89,7 +89,7 @@ it('takes what Baton sends, and each event once', async () => {
 
 it.each<[string, Changes, string]>([
   ['another key', { signingKey: newKey() }, 'the JWT does not verify'],
-  ['the token of somebody else', { token: 'yours' }, 'the token is not mine'],
+  ['another token', { token: 'yours' }, 'the token is not mine'],
   ['another secret', { secrets: [newSigningSecret()] }, 'no signature of Standard Webhooks verifies'],
   ['no secret', { secrets: [] }, 'no signature of Standard Webhooks verifies'],
   ['another body', { sentBody: '{"sequence":9,"forged":true}' }, 'the JWT is for another body'],

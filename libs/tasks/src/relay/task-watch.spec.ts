@@ -237,7 +237,7 @@ describe('TaskWatch', () => {
     await expect(collect(watchFrom(3, 9))).rejects.toBeInstanceOf(LogDeletedError);
     const waiting = watchFrom(2);
     const seen = collect(waiting);
-    // The last signals were lost, and only the tombstone knows how far the log went.
+    // The last signals were lost, and only the tombstone has the last sequence of the log.
     waiting.refresh(4);
     await expect(seen).rejects.toBeInstanceOf(LogDeletedError);
   });

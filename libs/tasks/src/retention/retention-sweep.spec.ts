@@ -2,7 +2,7 @@ import type { DeletedRows, Retention } from '@baton/database';
 import { Metrics } from '@baton/telemetry';
 import { RetentionSweep } from './retention-sweep.js';
 
-/** Everything behind the sweep; it tells what was asked of it. */
+/** Everything behind the sweep. It records the calls. */
 class FakeStore {
   readonly asked: string[] = [];
   retentions: readonly Retention[] = [];

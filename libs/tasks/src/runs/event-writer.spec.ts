@@ -257,7 +257,7 @@ describe('EventWriter', () => {
     const failure = new Promise((resolve) => {
       writer.refusal.addEventListener('abort', () => resolve(writer.refusal.reason));
     });
-    // Nobody waits for this one: it is appended by and by.
+    // The caller does not wait for this one. It joins a later batch.
     await writer.write(chunk('a'));
     expect(await failure).toMatchObject({
       message: 'The agent sent something that cannot be stored',

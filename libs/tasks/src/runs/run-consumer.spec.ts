@@ -35,7 +35,7 @@ describe('quarantine', () => {
     const { quarantine, suspects } = setUp();
     await quarantine.enter(job('one'));
     expect(await quarantine.enter(job('one'))).toBeUndefined();
-    // It executes by now, so nobody needs to be careful with it any more.
+    // It executes by now, so it is no longer a suspect.
     suspects.delete('one');
     (await quarantine.enter(job('one')))?.();
     expect(await quarantine.enter(job('two'))).toBeUndefined();

@@ -59,7 +59,7 @@ afterAll(async () => {
 /** What the worker of the last run that was claimed would be sent. */
 let sent: string | undefined;
 
-/** A run that nobody but the test takes up. @param claimFor the worker for which it is claimed as it is made */
+/** A run that only the test claims. @param claimFor the worker for which it is claimed as it is made */
 async function order(contextId?: string, claimFor?: EagerClaim, agent: Agent = ECHO): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = {
@@ -260,7 +260,7 @@ it('a run that comes twice, in an outage, is executed once', async () => {
   };
   const runs = worker.get(RunStore, { strict: false });
   const claim = runs.claim.bind(runs);
-  // Neither job hears what has become of its claim. Both ask again.
+  // Both jobs lose the answer to their claim, and claim again.
   const claims = jest.spyOn(runs, 'claim');
   for (let i = 0; i < 2; i++) {
     claims.mockImplementationOnce(async (...asked) => {

@@ -85,7 +85,7 @@ async function claimedBy(worker: string, maxAttempts = 3): Promise<RunJob> {
   return { ...job, attempt: 1 };
 }
 
-/** A run that is on the queue, as far as Postgres knows. */
+/** A run that is on the queue according to Postgres. */
 async function queued(maxAttempts = 3): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = {

@@ -82,7 +82,7 @@ async function due(overrides: Partial<Schedule> = {}, ago = 1_000): Promise<Sche
   const spec = scheduleOf({ tenantId, id: randomUUID(), cron: null, at: nextAt, nextAt, ...overrides });
   return store.create(spec, PLATFORM_ACTOR);
 }
-/** Takes what is due; whoever has it keeps it for no time at all. */
+/** Takes what is due, with a lease of no time. */
 const take = async (): Promise<DueSchedule> => (await store.takeDue(0, 0, 1))[0]!;
 const read = async ({ id }: Schedule): Promise<Schedule> => (await store.find(tenantId, id))!;
 const tasks = async (): Promise<string[]> => {

@@ -9,7 +9,7 @@ const AGENT = 2;
 const part = (value) => ({ content: { $case: 'text', value }, filename: '', mediaType: '' });
 
 /**
- * One line a chunk: "<execution> <worker's pid> <turn>.<line> <what the user said>". Whoever reads the log sees
+ * One line a chunk: "<execution> <worker's pid> <turn>.<line> <what the user said>". A reader of the log sees
  * which execution wrote which line, so two that write at once show. Every turn but the last ends with a
  * question. `metadata.scribe` of each message has the number of turns, lines a turn, and ms between them. With an
  * even number of lines each of them is a durable step, and the execution begins with `dddd`. With a multiple of four the turn

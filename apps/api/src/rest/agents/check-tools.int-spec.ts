@@ -7,7 +7,7 @@ import { Tenant, url } from './catalog-api.fixture.js';
 
 const SECRET = 's3cret-of-the-desk';
 
-describe('the tools of an agent that is about to be written', () => {
+describe('the check of the tools of a new definition', () => {
   let tenant: Tenant;
   let server: TestMcpServer;
   let raw: RawMcpServer | undefined;
@@ -53,7 +53,7 @@ describe('the tools of an agent that is about to be written', () => {
     };
   };
 
-  it('are there: nothing is wrong, and nothing is written', async () => {
+  it('accepts patterns that match tools, and writes nothing', async () => {
     const servers = [
       desk({ allow: ['*_note'], approval: ['delete_*'], neverRepeat: ['delete_note'] }),
       desk({ name: 'two' }),
@@ -62,7 +62,7 @@ describe('the tools of an agent that is about to be written', () => {
     expect((await tenant.ask('GET', '/clerk')).status).toBe(404);
   });
 
-  it('are not there: the fault names the pattern, and the tools that there are', async () => {
+  it('refuses a pattern that matches no tool: the fault names the pattern and the tools', async () => {
     const { status, fields, text } = await check([
       desk({ allow: ['add_note', 'remove_*'], approval: ['delete_*', 'deleet_note'], neverRepeat: ['x'] }),
     ]);
@@ -76,7 +76,7 @@ describe('the tools of an agent that is about to be written', () => {
     expect(text).not.toContain(SECRET);
   });
 
-  it('cannot be asked for: the fault says why', async () => {
+  it('explains why a server cannot be asked', async () => {
     const { status, fields, text } = await check([
       desk({ name: 'refused', headers: { Authorization: { secret: 'wrong' } } }),
       desk({ name: 'private', url: 'http://10.0.0.1/mcp', headers: {} }),
@@ -92,7 +92,7 @@ describe('the tools of an agent that is about to be written', () => {
     expect(text).not.toContain('another-secret');
   });
 
-  it('are left out where they cannot be used: the warning says why, and it is a fault if `allow` names one', async () => {
+  it('warns of unusable tools with the reason, and refuses one that `allow` names', async () => {
     const list = (name: unknown, inputSchema: unknown) => ({ name, inputSchema });
     const tools = [
       list('good', { type: 'object' }),
@@ -125,7 +125,7 @@ describe('the tools of an agent that is about to be written', () => {
     });
   });
 
-  it('are checked of new agents and of changes as well', async () => {
+  it('runs for new agents and for changes', async () => {
     const config = { model: 'openai/m', tools: { mcp: [desk({ allow: ['remove_*'] })] } };
     const agent = { name: 'Clerk', description: 'Keeps notes', runtime: 'llm', config };
     const query = '?dryRun=true&checkTools=true';
@@ -139,7 +139,7 @@ describe('the tools of an agent that is about to be written', () => {
     });
   });
 
-  it('are not asked for where only a worker may: of programs', async () => {
+  it('does not start programs, which only workers do', async () => {
     const { status, json } = await check([{ name: 'local', command: 'notes', approval: ['delete_*'] }]);
     expect([status, json]).toMatchObject([
       200,
@@ -154,7 +154,7 @@ describe('the tools of an agent that is about to be written', () => {
     ]);
   });
 
-  it('are checked before a write, once at a time', async () => {
+  it('runs before a write, one check at a time', async () => {
     expect(await check([desk()], 'checkTools=true')).toMatchObject({ status: 400 });
     const sockets: Socket[] = [];
     const silent = createServer((socket) => sockets.push(socket.on('error', () => undefined)));

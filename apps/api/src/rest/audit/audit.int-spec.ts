@@ -41,7 +41,7 @@ class Caller {
     return json.records as Record<string, unknown>[];
   }
 
-  /** Sends a message to `echo`, which nobody executes here. */
+  /** Sends a message to `echo`, which no worker executes here. */
   async send(message: object = {}) {
     const { json } = await this.ask('POST', '/agents/echo', {
       jsonrpc: '2.0',

@@ -7,7 +7,7 @@ import { ECHO, sql, Tenant, url } from '../agents/catalog-api.fixture.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 
-// A public address, so that no name is looked up. Nobody calls it.
+// A public address, so that no name is looked up. No test calls it.
 const RECEIVER = 'https://1.1.1.1/baton';
 const UNKNOWN = '01980000-0000-7000-8000-000000000000';
 const ALL: Scope[] = ['admin'];

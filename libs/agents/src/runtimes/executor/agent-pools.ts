@@ -93,12 +93,12 @@ export class AgentPools implements OnApplicationShutdown {
       await pool.close();
       return fault;
     }
-    // The process of a tenant starts with its first turn, and that of kept code, too.
-    const isOfOthers =
+    // Its turns run in processes of a tenant, or of pinned code. Such a process starts with its first turn.
+    const runsElsewhere =
       isIsolated(definition) || (definition.versions === 'pinned' && !this.environment.devMode);
-    if (isOfOthers) await pool.close();
+    if (runsElsewhere) await pool.close();
     const settings = JSON.stringify(definition.config);
-    this.replace({ slug, code }, isOfOthers ? undefined : { name: slug, settings, pool, code });
+    this.replace({ slug, code }, runsElsewhere ? undefined : { name: slug, settings, pool, code });
     return undefined;
   }
 

@@ -1,8 +1,6 @@
 import { Environment } from '@baton/config';
 import type { Agent } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { ChildTasks } from '../../child-tasks.js';
-import { AgentList } from '../../agent-list.js';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import type { AgentRuntime } from '../../runtime-table.js';
 import { InstalledCode } from '../../installed-code.js';
@@ -10,13 +8,9 @@ import { AgentPools } from './agent-pools.js';
 import { printingErrors } from './author-terminal.js';
 import { converse } from './converse.js';
 import { portsOf } from './turn-ports.js';
-import { ComputePool } from '@baton/compute';
-import { ModelCalls } from '../llm/model-calls.js';
 import { counter, Logger, Metrics } from '@baton/telemetry';
 import { AgentError } from './agent-error.js';
-import { ToolSources } from '../llm/tools/tool-sources.js';
-import { TurnTools } from './turn-tools.js';
-import { TurnModels } from './turn-models.js';
+import { StepPorts } from './step-ports.js';
 import { TurnSteps } from './steps/turn-steps.js';
 import { turnRequest } from './turn-request.js';
 
@@ -34,38 +28,21 @@ const COMPENSATED = counter(
 @Injectable()
 export class ExecutorRuntime implements AgentRuntime {
   readonly name = 'executor';
-  private readonly models: TurnModels;
-  private readonly tools: TurnTools;
 
   constructor(
     private readonly environment: Environment,
     private readonly logger: Logger,
-    private readonly agents: AgentList,
-    private readonly children: ChildTasks,
-    models: ModelCalls,
-    pool: ComputePool,
-    sources: ToolSources,
     private readonly metrics: Metrics,
     private readonly pools: AgentPools,
     private readonly code: InstalledCode,
-  ) {
-    this.tools = new TurnTools(sources, pool, metrics);
-    this.models = new TurnModels(models, pool);
-  }
+    private readonly steps: StepPorts,
+  ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     this.assertInstalled(turn.agent);
-    const { agents, children, environment } = this;
-    const limits = { depth: environment.delegationDepth, tasks: environment.delegationTasks };
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
-    let steps: TurnSteps | undefined = await TurnSteps.open(turn, {
-      agents,
-      children,
-      limits,
-      models: this.models.ofTurn(),
-      tools: this.tools.ofTurn(),
-    });
+    let steps: TurnSteps | undefined = await TurnSteps.open(turn, this.steps.ofTurn());
     if (steps.tools) yield* steps.tools.waitOn(signal);
     while (steps) {
       const request = await turnRequest(steps.journal);
@@ -78,7 +55,7 @@ export class ExecutorRuntime implements AgentRuntime {
         steps,
         signal,
       );
-      steps = yield* environment.devMode ? printingErrors(output, turn.agent.slug) : output;
+      steps = yield* this.environment.devMode ? printingErrors(output, turn.agent.slug) : output;
     }
   }
 

@@ -283,7 +283,7 @@ describe('a tool that asks a person, called by code', () => {
     expect(asks(await talk.say([jsonPart({ name: 7 })]))).toContain('The answer is not valid');
     await talk.say([jsonPart({ name: 'Ada' })]).catch(() => undefined);
     expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
-    // The server has not taken it in yet: nobody is asked again.
+    // The server has not processed the answer yet: the question is not asked again.
     await talk.waits();
     task.complete(says('hello Ada'));
     expect(await talk.ends()).toEqual([true, 'hello Ada']);

@@ -81,7 +81,7 @@ describe('a turn of an agent elsewhere', () => {
   it('fails when there is no progress for too long', async () => {
     const remote = await elsewhere.start();
     let said: ReturnType<typeof summary> = [];
-    // A slow machine may need longer for the first news as well.
+    // A slow machine may need longer for the first event as well.
     for (let seconds = 0.3; said.length < 2; seconds *= 2) {
       said = summary(await elsewhere.run(turnAt(remote.url, 'wait', { stall: `${seconds}s` })));
     }

@@ -16,7 +16,7 @@ import type { RemoteConfig } from './remote-config.js';
 import type { RemoteConnection } from './remote-connector.js';
 import { type FailureKind, RemoteFailure } from './remote-failure.js';
 import type { RemoteMemory } from './remote-memory.js';
-import { TaskRelay, statusKey } from './task-relay.js';
+import { EventTranslator, statusKey } from './event-translator.js';
 import { TurnStop } from './turn-stop.js';
 
 /** Maximum time to retry an unreachable agent before the turn's message was sent. */
@@ -53,7 +53,7 @@ export class RemoteTurn {
   private noted = false;
   /** Entries that this attempt has written. */
   private notes = 0;
-  private readonly relay: TaskRelay;
+  private readonly translator: EventTranslator;
   private readonly calls: RemoteCalls;
 
   constructor(
@@ -63,14 +63,14 @@ export class RemoteTurn {
     private readonly memory: RemoteMemory,
     private readonly stop: TurnStop,
   ) {
-    this.relay = new TaskRelay(turn, connection.redactor);
+    this.translator = new EventTranslator(turn, connection.redactor);
     const between = Math.min(SILENCE_MS, config.stall);
     this.calls = new RemoteCalls(connection, stop.signal, { first: config.stall, between });
   }
 
   /** Whether the remote agent has ended the turn. */
   isOver(): boolean {
-    return this.relay.over;
+    return this.translator.isOver;
   }
 
   /** Yields the agent's output. Throws RemoteFailure if the turn cannot continue. */
@@ -91,13 +91,13 @@ export class RemoteTurn {
     this.mayHaveArrived = known?.ofRun === true;
     if (known === undefined || taskId === undefined) return true;
     this.taskId = taskId;
-    this.relay.answered = known.answered;
+    this.translator.answeredStatus = known.answered;
     this.noted = known.ofRun;
     if (known.ofRun) return false;
     const { status } = await this.retry(() => this.calls.get(taskId));
     // The remote task may have continued by itself, for example after a login elsewhere.
     if (!status || !isInterrupted(status.state)) return false;
-    this.relay.answered = statusKey(status);
+    this.translator.answeredStatus = statusKey(status);
     return true;
   }
 
@@ -142,7 +142,7 @@ export class RemoteTurn {
     while (!this.isOver()) {
       let isSubscribing = false;
       try {
-        yield* this.relayEvent({ $case: 'task', value: await this.calls.get(taskId) }, stall);
+        yield* this.translateEvent({ $case: 'task', value: await this.calls.get(taskId) }, stall);
         backoff.restartTimeout();
         isSubscribing = subscribes && !this.isOver();
         if (isSubscribing) yield* this.readStream(this.calls.subscribe(taskId), stall);
@@ -189,14 +189,14 @@ export class RemoteTurn {
   ): AsyncGenerator<AgentOutput> {
     for await (const event of stream) {
       // A stream may have lost or doubled events between two connections.
-      const isEnd = event.$case === 'statusUpdate' && this.relay.ends(event.value.status);
+      const isEnd = event.$case === 'statusUpdate' && this.translator.ends(event.value.status);
       if (stall && isEnd) yield* this.verify(event.value.status?.state);
-      yield* this.relayEvent(event, stall);
+      yield* this.translateEvent(event, stall);
       if (this.isOver()) return;
     }
   }
 
-  private async *relayEvent(event: Said, stall: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
+  private async *translateEvent(event: Said, stall: RemoteBackoff | undefined): AsyncGenerator<AgentOutput> {
     this.hasEvents = true;
     this.mayHaveArrived = true;
     this.events += 1;
@@ -206,7 +206,7 @@ export class RemoteTurn {
     if (this.isOfAnotherTask(event)) return;
     await this.noteIds(event);
     this.isAboutTask ||= event.$case !== 'message';
-    const outputs = this.relay.relay(event, !this.isAboutTask);
+    const outputs = this.translator.translate(event, !this.isAboutTask);
     if (outputs.length > 0) stall?.reset();
     yield* outputs;
   }
@@ -222,7 +222,7 @@ export class RemoteTurn {
     for (let i = 0; i < VERIFY_TRIES; i++) {
       const task = await this.calls.get(this.taskId ?? '').catch(() => undefined);
       if (task?.status?.state === state && task) {
-        yield* this.relay.relay({ $case: 'task', value: { ...task, status: undefined } }, false);
+        yield* this.translator.translate({ $case: 'task', value: { ...task, status: undefined } }, false);
         return;
       }
       await delay(VERIFY_PAUSE_MS, undefined, { signal: this.stop.signal });
@@ -247,7 +247,7 @@ export class RemoteTurn {
 
   private ids() {
     const { taskId, contextId } = this;
-    const { answered } = this.relay;
+    const { answeredStatus: answered } = this.translator;
     return { ...(taskId && { taskId }), ...(contextId && { contextId }), ...(answered && { answered }) };
   }
 

@@ -1,6 +1,6 @@
-// A thread that keeps nothing: it tells which leases it finds, dies of an attempt 13, and says how old the pulse is as
+// A thread that extends no lease: it reports the leases that it finds, dies of an attempt 13, and reports the age of the pulse as
 // soon as that is less than a second (attempt 200) or more (attempt 201). Then it also
-// wakes whoever waits for `noticed`.
+// wakes the test, which waits for `noticed`.
 const { getEnvironmentData, parentPort, workerData } = require('node:worker_threads');
 
 const pulse = new BigInt64Array(workerData.pulse);

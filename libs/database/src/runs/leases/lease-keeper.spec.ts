@@ -19,7 +19,7 @@ it('starts a thread that dies again, with the leases it had, and lets it end at 
   const count = async (wanted: number): Promise<void> => {
     while (news.length < wanted) await new Promise<void>((resolve) => (seen = resolve));
   };
-  // It tells what it finds, and dies of an attempt 13.
+  // The thread reports what it finds, and dies of an attempt 13.
   keeper.hold(key);
   await count(1);
   keeper.hold({ ...key, attempt: 13 });

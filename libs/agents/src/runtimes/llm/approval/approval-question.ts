@@ -1,6 +1,7 @@
 import type { Message } from '@baton/a2a';
 import { jsonPart, plainTextPart } from '../../../agent-runtime.js';
 import type { ApprovalRequest } from '../../../approvals.js';
+import { oneLine } from '../../../one-line.js';
 import { haveSeveralAgents } from './approval-answer.js';
 
 /** Maximum characters of an input or a text of a server that a person is shown. The data part has all of it. */
@@ -40,7 +41,7 @@ function headingOf(calls: readonly ApprovalRequest[]): string {
 /** A question of a tool. It names the server, and of an address its host, so that a person can see which server asks. */
 function questionText({ callId, agents, tool, server, description, question }: ApprovalRequest): string {
   const from = server === undefined ? '' : ` of the server ${server}`;
-  const asks = `${askingAgents(agents)}${tool}${from} asks: ${oneLine(description)}`;
+  const asks = `${askingAgents(agents)}${tool}${from} asks: ${shownLine(description)}`;
   const id = JSON.stringify(callId);
   if (question && 'url' in question) {
     return (
@@ -55,9 +56,7 @@ function questionText({ callId, agents, tool, server, description, question }: A
   );
 }
 
-/** A text of a server in one line. Its line breaks could imitate lines of Baton. */
-const oneLine = (text: string): string =>
-  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, MAX_SHOWN);
+const shownLine = (text: string): string => oneLine(text).slice(0, MAX_SHOWN);
 
 const UNKNOWN_OUTCOME =
   '\nThe call was sent, and its outcome is not known. Look at the system that it changes. Yes makes the call again.';

@@ -191,7 +191,7 @@ describe('an approval that changes the input', () => {
       'The changed input of "call-1-1" is not valid',
     ],
     ['refuses the call', { approved: false, input: rome.input }, 'A data part must be'],
-    ['has a member that nobody knows', { arguments: rome.input }, 'A data part must be'],
+    ['has an unknown member', { arguments: rome.input }, 'A data part must be'],
   ])('is asked about again where it %s', async (_, members, problem) => {
     bench.provider.reply({ calls: [bern] }, { text: 'Done.' });
     const dialogue = new Dialogue(bench);

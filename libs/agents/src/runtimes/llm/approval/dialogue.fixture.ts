@@ -3,7 +3,7 @@ import type { AgentOutput, Turn } from '../../../agent-runtime.js';
 import { MemoryJournal, textOf, userMessage } from '../../../../../../test/support/agents/turns.js';
 import type { LlmBench } from '../llm-runtime.fixture.js';
 
-/** A task whose every turn is on a worker of its own, which knows the journal and the history only. */
+/** A task whose every turn is on a worker of its own, which has the journal and the history only. */
 export class Dialogue {
   private readonly history: Message[] = [];
   private journal = new MemoryJournal();

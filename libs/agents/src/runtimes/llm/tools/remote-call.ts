@@ -5,7 +5,7 @@ export interface RemoteTask {
   taskId: string;
   /** ISO 8601, by the clock of the worker that received it. */
   receivedAt: string;
-  /** How long the server keeps it; null: as long as it likes. In ms. */
+  /** How long the server keeps it, in ms. Null: it does not say. */
   ttlMs: number | null;
   pollIntervalMs: number;
 }

@@ -277,7 +277,7 @@ describe('a task of a tool that asks', () => {
     expect(text).toContain('desk_report of the server desk asks: Who are you?');
     await talk.say([jsonPart({ name: 'Ada' })]).catch(() => undefined);
     expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
-    // The server has not taken it in yet: nobody is asked again.
+    // The server has not processed the answer yet: the question is not asked again.
     await talk.waits();
     task.complete(says('hello Ada'));
     expect(stateOf(await talk.run())?.state).toBe(TaskState.TASK_STATE_COMPLETED);

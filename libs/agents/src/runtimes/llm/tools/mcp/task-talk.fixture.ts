@@ -14,7 +14,7 @@ interface Attempt {
 }
 
 /**
- * A task over several turns and attempts. Each attempt is a worker of its own: it has the journal, and knows nothing else of the attempts
+ * A task over several turns and attempts. Each attempt is a worker of its own: it has the journal, and nothing else of the attempts
  * before.
  */
 export abstract class TaskTalk {

@@ -6,11 +6,11 @@ import type { Redactor } from '../../outbound/redactor.js';
 import type { Said } from './remote-calls.js';
 
 /** Translates events of the remote task into events of this task. */
-export class TaskRelay {
+export class EventTranslator {
   /** Whether the remote agent has ended the turn. */
-  over = false;
-  /** Key of the status that this turn's message answers. The same status is old. */
-  answered: string | undefined;
+  isOver = false;
+  /** Key of the status that this turn's message answers. It is ignored when the remote agent sends it again. */
+  answeredStatus: string | undefined;
   private readonly mirror: ArtifactMirror;
   private lastSaid: string | undefined;
 
@@ -23,11 +23,11 @@ export class TaskRelay {
   }
 
   /** Translates one event. A remote task is a full snapshot: this task's artifacts are corrected to match it. */
-  relay(event: Said, isReply: boolean): AgentOutput[] {
-    return this.translate(event, isReply).map(fromAgent);
+  translate(event: Said, isReply: boolean): AgentOutput[] {
+    return this.outputsOf(event, isReply).map(fromAgent);
   }
 
-  private translate(event: Said, isReply: boolean): AgentOutput[] {
+  private outputsOf(event: Said, isReply: boolean): AgentOutput[] {
     switch (event.$case) {
       case 'artifactUpdate':
         return this.mirror.chunk(event.value);
@@ -40,14 +40,14 @@ export class TaskRelay {
         ];
       case 'message':
         if (!isReply) return this.progress(event.value);
-        this.over = true;
-        return [{ $case: 'message', value: this.own(event.value) }];
+        this.isOver = true;
+        return [{ $case: 'message', value: this.asOwn(event.value) }];
     }
   }
 
   /** Whether a status ends the turn. */
   ends(status: TaskStatus | undefined): boolean {
-    return status !== undefined && endsTurn(status.state) && statusKey(status) !== this.answered;
+    return status !== undefined && endsTurn(status.state) && statusKey(status) !== this.answeredStatus;
   }
 
   private status(
@@ -56,11 +56,11 @@ export class TaskRelay {
   ): AgentOutput[] {
     if (!status) return [];
     if (this.ends(status)) {
-      this.over = true;
-      const message = status.message && this.withoutSecrets(this.own(status.message));
+      this.isOver = true;
+      const message = status.message && this.withoutSecrets(this.asOwn(status.message));
       return [this.update({ ...status, message }, metadata)];
     }
-    const isOld = statusKey(status) === this.answered;
+    const isOld = statusKey(status) === this.answeredStatus;
     return status.message && !isOld ? this.progress(status.message, metadata) : [];
   }
 
@@ -70,7 +70,7 @@ export class TaskRelay {
     if (key === this.lastSaid) return [];
     this.lastSaid = key;
     const state = TaskState.TASK_STATE_WORKING;
-    return [this.update({ state, message: this.own(message), timestamp: undefined }, metadata)];
+    return [this.update({ state, message: this.asOwn(message), timestamp: undefined }, metadata)];
   }
 
   private update(status: TaskStatus, metadata: Record<string, unknown> | undefined): AgentOutput {
@@ -88,7 +88,7 @@ export class TaskRelay {
   }
 
   /** Replaces the remote ids by the ids of this task. */
-  private own(message: Message): Message {
+  private asOwn(message: Message): Message {
     const { id: taskId, contextId } = this.turn.task;
     return { ...message, taskId, contextId, role: Role.ROLE_AGENT, referenceTaskIds: [] };
   }
