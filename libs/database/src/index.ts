@@ -1,7 +1,7 @@
 export * from './catalog/catalog-records.js';
 export * from './audit/audit-records.js';
 export { type AuditQuery, AuditStore } from './tenants/audit.store.js';
-export * from './tasks/records.js';
+export * from './tasks/task-records.js';
 export * from './tenants/tenant-records.js';
 export type { RunKey, RunToEnqueue } from './dispatch/run-key.js';
 export { awaitMigrations, pendingText } from './migrations/await-migrations.js';

@@ -9,14 +9,14 @@ import {
   TokenStore,
 } from '@baton/database';
 import { GroupedReads, Messaging, TenantCache } from '@baton/messaging';
-import { untilStatementEnded } from '@baton/postgres';
-import { clock, FailureLog, Logger } from '@baton/telemetry';
+import { Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { hash, randomBytes } from 'node:crypto';
 import { explainLimit } from './explain-limit.js';
 import type { Caller } from './caller.js';
 import { refusalOf, type RefusedToken } from './token-state.js';
+import { TokenUses } from './token-uses.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
 /** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
@@ -33,13 +33,6 @@ export const MAX_TOKEN_REQUESTS_PER_SECOND = 100_000;
 const MAX_UNKNOWN = 10_000;
 /** How long a process caches an unknown hash, in ms. A repeated invalid token costs one read a minute. */
 const UNKNOWN_MS = 60_000;
-
-/** Minimum time between two writes of the last use of one token, in ms. */
-const EACH_USE_MS = 60_000;
-/** How long uses of several tokens are collected for one statement, in ms. */
-const COLLECT_USES_MS = 1_000;
-/** With more tokens in use, some uses are stored more often. */
-const MAX_USED_TOKENS = 10_000;
 
 /** Whether a bearer token has the form of a JWT. */
 export const isJwt = (token: string): boolean => JWT.test(token);
@@ -263,54 +256,3 @@ const hashOf = (secret: string): string => hash('sha256', secret, 'hex');
 
 /** The hex SHA-256 under which a secret is stored; undefined if it cannot be a secret of Baton. */
 const hashSecret = (secret: string): string | undefined => (FORM.test(secret) ? hashOf(secret) : undefined);
-
-/** When tokens were last used. A process stores it once a minute for each token, beside the requests. */
-class TokenUses {
-  private readonly noted = new LRUCache<string, true>({
-    maxSize: MAX_USED_TOKENS,
-    sizeCalculation: () => 1,
-    ttl: EACH_USE_MS,
-  });
-  private readonly waiting = new Map<string, { id: string; tenantId: string; at: Date }>();
-  private readonly failures: FailureLog;
-  private timer: NodeJS.Timeout | undefined;
-  private isStoring = false;
-
-  constructor(
-    private readonly store: Pick<TokenStore, 'noteUses'>,
-    logger: Logger,
-  ) {
-    this.failures = new FailureLog('Storing when tokens are used', logger);
-  }
-
-  /** A request with this token has come in. */
-  note({ id, tenantId }: Pick<ApiToken, 'id' | 'tenantId'>): void {
-    if (this.noted.has(id)) return;
-    this.noted.set(id, true);
-    this.waiting.set(id, { id, tenantId, at: clock.date() });
-    this.flushLater();
-  }
-
-  private flushLater(): void {
-    if (!this.isStoring) this.timer ??= setTimeout(() => void this.flush(), COLLECT_USES_MS).unref();
-  }
-
-  /** Stores what was noted. Never rejects: what fails is noted again with the next use after a minute. */
-  async flush(): Promise<void> {
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    const uses = [...this.waiting.values()];
-    this.waiting.clear();
-    if (uses.length === 0) return;
-    this.isStoring = true;
-    await this.store.noteUses(uses).then(
-      () => this.failures.worked(),
-      (error: unknown) => {
-        this.failures.failed(error);
-        return untilStatementEnded(error);
-      },
-    );
-    this.isStoring = false;
-    if (this.waiting.size > 0) this.flushLater();
-  }
-}

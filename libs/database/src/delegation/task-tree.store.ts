@@ -6,7 +6,7 @@ import { isRunOf, isSleepOver, WAITS_FOR_TASKS } from '../dispatch/run-condition
 import { RUN_KEY, type RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { takeInTurns } from '../sql/take-in-turns.js';
-import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
+import type { Ancestor, Descendant, TaskRelations } from '../tasks/task-records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { type ReminderColumns, reminderColumns, remindersOf } from '../tasks/reminder-status.js';
 import { afterEnd, WOKEN } from '../dispatch/run-history.js';

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import { deleteEvents } from '../log/delete-events.js';
-import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
+import type { DeletedRows, Retention, Tombstone } from '../tasks/task-records.js';
 import { groupUsageCte } from '../tenants/usage-sql.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.store.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';

@@ -8,7 +8,7 @@ import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { insertEvents } from '../log/insert-events.js';
 import { logRows, type NewLogRow } from '../log/log-rows.js';
-import type { AppendBatch, AppendResult, WaitReminders } from '../tasks/records.js';
+import type { AppendBatch, AppendResult, WaitReminders } from '../tasks/task-records.js';
 import { readMetadata } from '../tasks/read-metadata.js';
 import { artifactKey } from '../log/artifact-key.js';
 import { artifactsJson, INLINE_BYTES, statusJson, TERMINAL_STATES } from '../tasks/task-row.js';

@@ -5,7 +5,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
 import { leaseExpiry } from '../dispatch/lease-expiry.js';
 import { insertStatusEvent } from '../log/insert-events.js';
-import type { ClaimedRun } from '../tasks/records.js';
+import type { ClaimedRun } from '../tasks/task-records.js';
 import { INLINE_BYTES, type NewStatus, statusNow } from '../tasks/task-row.js';
 import {
   type Claimed,

@@ -4,7 +4,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { isTransient } from '../connection/transient.js';
 import { hasState } from '../dispatch/run-conditions.js';
-import type { ClaimedRun } from '../tasks/records.js';
+import type { ClaimedRun } from '../tasks/task-records.js';
 import { ReadBudget } from '../tasks/read-budget.js';
 import { HISTORY_SHARE, TaskReader } from '../tasks/task-reader.js';
 import { storedTask, type TaskHead } from '../tasks/stored-task.js';

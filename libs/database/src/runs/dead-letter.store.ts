@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { type Actor } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
-import type { DeadLetter, DeadMessage } from '../tasks/records.js';
+import type { DeadLetter, DeadMessage } from '../tasks/task-records.js';
 
 interface DeadLetterRow {
   tenant_id: string;

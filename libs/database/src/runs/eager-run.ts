@@ -1,7 +1,7 @@
 import { clock } from '@baton/telemetry';
 import { TaskState } from '@baton/a2a';
 import type { NewRunJson } from '../tasks/new-run-json.js';
-import type { ClaimedRun } from '../tasks/records.js';
+import type { ClaimedRun } from '../tasks/task-records.js';
 import { statusNow } from '../tasks/task-row.js';
 import { claimedNewRun, claimedOf } from './claimed-run.js';
 

@@ -5,7 +5,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { RUN_COLUMNS, type RunKey, runKeyOf, type RunRow } from '../dispatch/run-key.js';
 import { insertStatusEvent } from '../log/insert-events.js';
-import type { Crashes, PoisonedRun } from '../tasks/records.js';
+import type { Crashes, PoisonedRun } from '../tasks/task-records.js';
 import { statusEvent, statusNow } from '../tasks/task-row.js';
 import type { RunError } from './run-error.js';
 

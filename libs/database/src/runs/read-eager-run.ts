@@ -5,7 +5,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, statement } from '../sql/statement.js';
 import { leaseExpiry } from '../dispatch/lease-expiry.js';
 import { hasState } from '../dispatch/run-conditions.js';
-import type { ClaimedRun } from '../tasks/records.js';
+import type { ClaimedRun } from '../tasks/task-records.js';
 import { statusNow } from '../tasks/task-row.js';
 import {
   type Claimed,

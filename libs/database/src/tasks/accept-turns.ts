@@ -7,7 +7,7 @@ import { BEGIN_USAGE, countSliceIn } from '../tenants/count-usage.js';
 import { type TakenRoomRow, TAKE_ROOM } from '../tenants/take-room.js';
 import { addChild } from './add-child.js';
 import { type ApprovalRight, lockApprover } from './approver.js';
-import type { NewChild, RunQuota } from './records.js';
+import type { NewChild, RunQuota } from './task-records.js';
 import { StorageFullError } from './storage-full-error.js';
 
 /** The quota of a turn without one. */

@@ -2,7 +2,7 @@ import type { Transaction } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { ParentOverError } from './parent-over-error.js';
-import type { NewChild } from './records.js';
+import type { NewChild } from './task-records.js';
 import { TooManyChildrenError } from './too-many-children-error.js';
 
 interface AddedChildRow {

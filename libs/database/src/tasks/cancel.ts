@@ -9,7 +9,7 @@ import { insertStatusEvent } from '../log/insert-events.js';
 import { USAGE_CTE } from '../tenants/usage-sql.js';
 import type { ChangedRow } from './changed-row.js';
 import { GET } from './get.js';
-import type { CancelResult } from './records.js';
+import type { CancelResult } from './task-records.js';
 import type { TaskReads } from './read-tasks.js';
 import { readMetadata } from './read-metadata.js';
 import { ReadBudget } from './read-budget.js';

@@ -10,7 +10,7 @@ import { acceptTurns } from './accept-turns.js';
 import type { ChangedRow } from './changed-row.js';
 import { findEarlierTurn, KEY, knownCte } from './message-key.js';
 import { QUOTA } from './quota-inputs.js';
-import type { NextTurn, NextTurnResult } from './records.js';
+import type { NextTurn, NextTurnResult } from './task-records.js';
 import { RETRY, retryColumns } from './retry-policy.js';
 import { INTERRUPTED_STATES, type NewStatus, statusNow } from './task-row.js';
 import { TooManyWaitingError } from './too-many-waiting-error.js';

@@ -8,7 +8,7 @@ import { clientKey } from './client-key.js';
 import { KEY, knownCte } from './message-key.js';
 import { type CreatedRow, NEW_TASK, type NewTaskRow, webhooksOf } from './new-task-row.js';
 import { QUOTA } from './quota-inputs.js';
-import type { NewAlias } from './records.js';
+import type { NewAlias } from './task-records.js';
 import { RETRY, retryColumns } from './retry-policy.js';
 
 interface AliasedRow extends NewTaskRow {

@@ -6,7 +6,7 @@ import { leaseExpiry } from '../dispatch/lease-expiry.js';
 import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
 import { KEY, reuseKey } from './message-key.js';
 import { NEW_TASK, type NewTaskRow, webhooksOf } from './new-task-row.js';
-import type { MessageKey, NewTask } from './records.js';
+import type { MessageKey, NewTask } from './task-records.js';
 import { RETRY, retryColumns, retryPolicy } from './retry-policy.js';
 
 /** What the tasks of one statement have in common. */

@@ -4,7 +4,7 @@ import type { CreationBatches } from './creation-batches.js';
 import { findEarlierTurn } from './message-key.js';
 import { newRunJson } from './new-run-json.js';
 import { newTaskRow } from './new-task-row.js';
-import type { CreatedTask, NewTask } from './records.js';
+import type { CreatedTask, NewTask } from './task-records.js';
 import { TooManyWaitingError } from './too-many-waiting-error.js';
 
 /** The outcome of a message that has made no task. */

@@ -4,7 +4,7 @@ import { byTenant, groupBy } from '../connection/group-by.js';
 import { acceptTurns, hasExtras, NO_QUOTA } from './accept-turns.js';
 import { CREATE, createValues, MAX_SHARED_BYTES } from './create-batch.js';
 import type { CreatedRow, NewTaskRow } from './new-task-row.js';
-import type { NewTask } from './records.js';
+import type { NewTask } from './task-records.js';
 import { retryPolicy } from './retry-policy.js';
 
 /** Tasks of one transaction. */

@@ -2,7 +2,7 @@ import type { OwnTasks } from '@baton/a2a';
 import type { Database } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { clientKey, unownedClientKey } from './client-key.js';
-import type { TaskAlias } from './records.js';
+import type { TaskAlias } from './task-records.js';
 
 /** An id that a caller has chosen, and the owner of the task that it may name. */
 interface WantedAlias extends TaskAlias {

@@ -2,7 +2,7 @@ import { isUuid, type ReadMemory } from '@baton/a2a';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
-import type { StoredTask } from './records.js';
+import type { StoredTask } from './task-records.js';
 import { taskColumns, type TaskRow } from './task-row.js';
 
 interface WantedContext {

@@ -1,6 +1,6 @@
 import { IS_PARKED } from '../dispatch/parked-run.js';
 import { Conditions } from './conditions.js';
-import type { TaskFilter } from './records.js';
+import type { TaskFilter } from './task-records.js';
 
 /** The placeholder of the tenant, which every statement of a list has first. */
 export const TENANT = '$1';

@@ -1,6 +1,6 @@
 import type { Database } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
-import type { EarlierTurn, MessageKey } from './records.js';
+import type { EarlierTurn, MessageKey } from './task-records.js';
 
 // A message with a key is accepted once: the key names the turn that the first of such messages has begun (docs/calling/idempotency.md).
 

@@ -2,7 +2,7 @@ import { clock } from '@baton/telemetry';
 import { detailsToJson, StreamResponse, TaskState } from '@baton/a2a';
 import { isSaidByMessage } from '../log/log-rows.js';
 import type { Inputs } from '../sql/statement.js';
-import type { NewTask } from './records.js';
+import type { NewTask } from './task-records.js';
 import { statusJson, statusNow } from './task-row.js';
 
 /** A new task as it is written. */

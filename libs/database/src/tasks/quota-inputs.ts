@@ -1,5 +1,5 @@
 import type { Inputs } from '../sql/statement.js';
-import type { RunQuota } from './records.js';
+import type { RunQuota } from './task-records.js';
 import type { RunRetry } from '@baton/a2a';
 import { retryPolicy } from './retry-policy.js';
 

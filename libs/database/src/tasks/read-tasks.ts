@@ -1,6 +1,6 @@
 import type { ReadMemory } from '@baton/a2a';
 import type { Database } from '../connection/database.js';
-import type { StoredTask, TaskFilter } from './records.js';
+import type { StoredTask, TaskFilter } from './task-records.js';
 import { ReadBudget } from './read-budget.js';
 import type { TaskReader } from './task-reader.js';
 import type { TaskRow } from './task-row.js';

@@ -1,4 +1,4 @@
-import type { ReminderStatus } from './records.js';
+import type { ReminderStatus } from './task-records.js';
 import { INTERRUPTED_STATES } from './task-row.js';
 
 /** What the row of a task has of its reminders (`TaskReminderStore`). */

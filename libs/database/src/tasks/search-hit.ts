@@ -1,7 +1,7 @@
 import type { Conditions } from './conditions.js';
 import { LAST_ERROR } from './last-error.js';
 import { TENANT } from './listed-tasks.js';
-import type { SearchPlace } from './records.js';
+import type { SearchPlace } from './task-records.js';
 
 /** A search reads this much of a message or a status, in bytes of its JSON. A larger one is not found by its text. */
 const MESSAGE_BYTES = 64 * 1024;

@@ -9,7 +9,7 @@ import {
 } from '@baton/a2a';
 import { parkedRunOf } from '../dispatch/parked-run.js';
 import { firstMessageOf } from './first-message.js';
-import type { SearchHit, SearchPlace, StoredTask } from './records.js';
+import type { SearchHit, SearchPlace, StoredTask } from './task-records.js';
 import type { TaskRow } from './task-row.js';
 
 /** The columns of a task's row that never change, and its size. */

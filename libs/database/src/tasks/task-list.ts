@@ -7,7 +7,7 @@ import { historyLimit } from './get.js';
 import { LAST_ERROR } from './last-error.js';
 import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
-import type { SearchPlace, StoredTask, TaskFilter } from './records.js';
+import type { SearchPlace, StoredTask, TaskFilter } from './task-records.js';
 import { RowMemory } from './row-memory.js';
 import { type FoundTask, hitText, searchHit } from './search-hit.js';
 import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';

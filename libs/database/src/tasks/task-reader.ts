@@ -11,7 +11,7 @@ import { type ContentRow, readContentPage, readFirstSeen } from '../log/artifact
 import { artifactKey } from '../log/artifact-key.js';
 import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
 import type { LogSnapshot } from '../log/log-snapshot.js';
-import type { StoredTask } from './records.js';
+import type { StoredTask } from './task-records.js';
 import {
   KEEP_ARTIFACTS,
   PAGE_BYTES,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { newTask, openStores, sql, startTask, status, type Stores, textMessage } from '../stores.fixture.js';
 import { TaskTreeStore } from '../delegation/task-tree.store.js';
-import type { WaitReminders } from './records.js';
+import type { WaitReminders } from './task-records.js';
 import { TaskReminderStore } from './task-reminder.store.js';
 
 let stores: Stores;

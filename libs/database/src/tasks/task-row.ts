@@ -12,7 +12,7 @@ import {
 import { estimateOf } from '../connection/json-size.js';
 import { contentRows, sizeOfEvent } from '../log/artifact-events.js';
 import type { MessageStart } from './first-message.js';
-import type { SearchPlace, TurnOutcome } from './records.js';
+import type { SearchPlace, TurnOutcome } from './task-records.js';
 
 const states = (is: (state: TaskState) => boolean): string =>
   Object.values(TaskState)

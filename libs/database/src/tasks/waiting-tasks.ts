@@ -3,7 +3,7 @@ import type { Statement, Values } from '../connection/database.js';
 import { firstMessage } from './first-message.js';
 import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
-import type { StoredTask, TaskFilter } from './records.js';
+import type { StoredTask, TaskFilter } from './task-records.js';
 import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';
 
 /** A task that waits for an answer. */

@@ -11,7 +11,7 @@ import {
   type Stores,
   textMessage,
 } from '../stores.fixture.js';
-import type { ClaimedRun } from './records.js';
+import type { ClaimedRun } from './task-records.js';
 import { TaskTreeStore } from '../index.js';
 
 const { TASK_STATE_AUTH_REQUIRED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_WORKING } = TaskState;

@@ -5,7 +5,7 @@ import { afterQuestion } from '../dispatch/run-history.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { takeInTurns } from '../sql/take-in-turns.js';
-import type { WokenTask } from './records.js';
+import type { WokenTask } from './task-records.js';
 import { INTERRUPTED_STATES, type NewStatus, statusEvent, statusNow } from './task-row.js';
 
 interface WokenTaskRow {

@@ -1,4 +1,4 @@
-import { ArtifactFold, type EventPayload, type Task, TaskState, serializePayload } from '@baton/a2a';
+import { type EventPayload, TaskState, serializePayload } from '@baton/a2a';
 import {
   type AppendBatch,
   type AppendResult,
@@ -18,6 +18,7 @@ import type { EventAllowance } from './event-allowance.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
+import { SmallArtifacts } from './small-artifacts.js';
 
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');
 /** Measured for the first event of each batch. */
@@ -40,10 +41,6 @@ const MAX_SILENCE_MS = 2;
 const RETRY: Backoff = { firstMs: 100, maxMs: 100 };
 /** How long a batch waits for its signal to be sent. Without the signal, readers find the events in the log. */
 const PUBLISH_WAIT_MS = 1_000;
-/** Artifacts are folded in memory up to this size, in characters of the events they are made of. */
-const MAX_FOLDED_CHARS = 1024 * 1024;
-/** Maximum number of artifact ids that a writer keeps to detect new artifacts. */
-const MAX_KNOWN_ARTIFACTS = 10_000;
 
 /** A shared instance: every run ends with it, and creating an error with a stack is slow. */
 const RUN_IS_OVER = new AppendRefused('the run is over');
@@ -143,7 +140,7 @@ export class EventWriter {
     const isFromAgent = end.error === undefined;
     if (isFromAgent) this.refusal.throwIfAborted();
     this.add(payload, isFromAgent);
-    // Not an argument of the flush: a flush that runs already includes this event.
+    // Not an argument of `flush`: a flush that waits for another one already includes this event.
     this.ending = end;
     await this.flush();
   }
@@ -301,49 +298,5 @@ export class EventWriter {
       this.ports.onFailure(failure);
     }
     throw failure;
-  }
-}
-
-/**
- * The artifacts of a task during its turn, while they are small: they are stored with the task when the turn ends.
- * Artifacts of a large turn are in the log alone, and dropped here.
- */
-class SmallArtifacts {
-  private fold: ArtifactFold | undefined;
-  private readonly chars = new Map<string, number>();
-  private total = 0;
-  /** Set while this attempt has written all artifacts of the log. */
-  private hasAllArtifacts: boolean;
-
-  constructor({ snapshot, attempt, startSequence, artifactsAreWhole }: ClaimedRun) {
-    this.hasAllArtifacts = attempt === 1 && startSequence === 1;
-    if (artifactsAreWhole) this.fold = new ArtifactFold(snapshot.task.artifacts);
-  }
-
-  /**
-   * Adds an event of the log.
-   * @param chars size of its JSON
-   * @returns whether its artifact is known to be new
-   */
-  apply(payload: EventPayload, chars: number): boolean {
-    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return false;
-    const { append, artifact } = payload.value;
-    const { artifactId: id } = artifact;
-    const isFirst = this.hasAllArtifacts && !this.chars.has(id);
-    if (!this.fold && !this.hasAllArtifacts) return false;
-    const before = this.chars.get(id) ?? 0;
-    const after = append ? before + chars : chars;
-    this.chars.set(id, after);
-    this.total += after - before;
-    if (this.total > MAX_FOLDED_CHARS) this.fold = undefined;
-    if (this.chars.size > MAX_KNOWN_ARTIFACTS) this.hasAllArtifacts = false;
-    if (!this.fold && !this.hasAllArtifacts) this.chars.clear();
-    this.fold?.apply(payload);
-    return isFirst;
-  }
-
-  /** All artifacts, with their chunks joined. Undefined if they are too large. */
-  folded(): Task['artifacts'] | undefined {
-    return this.fold?.artifacts();
   }
 }
