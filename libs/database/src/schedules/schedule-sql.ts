@@ -137,12 +137,12 @@ WHERE s.tenant_id = $1 AND ($2::uuid IS NULL OR s.id = $2) AND ($3::text IS NULL
 
 /** A time that is being fired stays so. */
 export const CHANGE = statement(
-  'schedule-change-3',
+  'schedule-change-4',
   { schedule: one(VERSION), spec: one(SPEC) },
   ({ schedule, spec }) => `
 WITH present AS (
   SELECT id, ${SCHEDULE_BYTES} AS bytes FROM schedules
-  WHERE tenant_id = ${schedule.tenant_id} AND id = ${schedule.id} AND version = ${schedule.version} FOR UPDATE
+  WHERE tenant_id = ${schedule.tenant_id} AND id = ${schedule.id} AND version = ${schedule.version}
 )
 UPDATE schedules s SET (${SPEC_COLUMNS}) = ROW(${specValues(spec)}), version = s.version + 1, updated_at = now(),
   paused_reason = CASE WHEN ${spec.paused} THEN s.paused_reason END,
