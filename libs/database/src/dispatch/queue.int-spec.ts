@@ -85,6 +85,20 @@ it('counts the slots of workers with a recent heartbeat', async () => {
   expect((await queue.read(MINUTE_S * 1_000)).slots).toBe(15);
 });
 
+it('has the age of the oldest run that no worker has, of any tenant', async () => {
+  const age = async () => Math.floor((await stores.workers.load(MINUTE_S * 1_000)).oldestWaitingSeconds / 10);
+  for (const slug of ['shop', 'bank']) {
+    await fill(slug, 1, 9_000, { state: `'succeeded'` });
+    await fill(slug, 1, 8_000, { state: `'running'`, enqueued_at: 'now()' });
+  }
+  expect(await age()).toBe(0);
+  await fill('shop', 1, 10);
+  await fill('bank', 2, 300);
+  expect(await age()).toBe(30);
+  await fill('shop', 1, 500, { enqueued_at: 'now()' });
+  expect(await age()).toBe(50);
+});
+
 it('counts dead letters that are not redelivered, and receivers of pushes that were given up', async () => {
   const { tenantId, taskId } = await startTask(stores);
   for (const redelivered of ['NULL', 'now()'])

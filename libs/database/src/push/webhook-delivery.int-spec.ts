@@ -78,13 +78,19 @@ it('the list has the tasks of the webhook, the newest first, without deleted con
   expect(await list({ task: kept[1]! })).toEqual([kept[1]]);
 });
 
-it('the health of a webhook counts the tasks that it lacks events of, and those that were given up', async () => {
+it('the health of a webhook counts the tasks that it lacks events of, and those that were given up, and shows the newest answer', async () => {
   const [tenantId, webhookId] = [randomUUID(), randomUUID()];
   for (const state of ['active', 'active', 'dead', 'dead', 'dead', 'ended'])
     await delivered(tenantId, webhookId, { state });
   await delivered(tenantId, webhookId, { state: 'active', failing: false });
   await delivered(tenantId, randomUUID(), { state: 'dead' });
+  await sql(
+    stores,
+    `UPDATE push_configs SET last_status = n, last_error = 'error ' || n
+     FROM (SELECT task_id AS task, row_number() OVER (ORDER BY task_id) AS n FROM push_configs WHERE webhook_id = '${webhookId}') numbered
+     WHERE task_id = task`,
+  );
   expect(await deliveries.health(tenantId, [webhookId])).toMatchObject([
-    { webhookId, tasks: 7, retrying: 2, dead: 3 },
+    { webhookId, tasks: 7, retrying: 2, dead: 3, status: 7, error: 'error 7' },
   ]);
 });

@@ -73,6 +73,21 @@ describe('the state of a context', () => {
     expect(await set(run, 'a', 2)).toEqual({ outcome: 'refused' });
   });
 
+  it('has no write of a run whose task is canceled while the write waits', async () => {
+    const run = await start(randomUUID());
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    const { written } = await stores.database.inSystem(async (transaction) => {
+      const cancel = `UPDATE tasks SET state = ${TaskState.TASK_STATE_CANCELED} WHERE id = $1`;
+      await transaction.query({ text: cancel }, [run.taskId]);
+      let done = 0;
+      const writing = set(run, 'a', 'late').finally(() => (done += 1));
+      while (done + (await sql(stores, waiting)).length === 0);
+      return { written: writing };
+    });
+    expect(await written).toEqual({ outcome: 'refused' });
+    expect(await state.read(run, 'a')).toBeUndefined();
+  });
+
   it('is of one tenant, agent, owner and context', async () => {
     const context = randomUUID();
     const run = await start(context, { owner: 'token:1' });

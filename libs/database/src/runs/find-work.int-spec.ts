@@ -53,6 +53,13 @@ const TIMES: [string, (run: ClaimedRun) => Promise<unknown>][] = [
 ];
 
 describe('the next sweep', () => {
+  afterEach(async () => {
+    await sql(stores, `DELETE FROM bulk_operations`);
+    await sql(stores, `DELETE FROM push_configs`);
+    await sql(stores, `UPDATE tasks SET wakes_at = NULL`);
+    await sql(stores, `UPDATE runs SET not_before = NULL, lease_expires_at = NULL`);
+  });
+
   it.each(TIMES)('comes in time for %s', async (_, makeDue) => {
     const run = await startTask(stores);
     await sql(stores, 'UPDATE runs SET lease_expires_at = NULL');
@@ -60,10 +67,20 @@ describe('the next sweep', () => {
     const { nextMs } = await findWork(stores.database, STALE_MS);
     expect(nextMs).toBeGreaterThan(HOUR_MS / 2);
     expect(nextMs).toBeLessThanOrEqual(HOUR_MS);
-    await sql(stores, `DELETE FROM bulk_operations`);
-    await sql(stores, `DELETE FROM push_configs`);
-    await sql(stores, `UPDATE tasks SET wakes_at = NULL`);
-    await sql(stores, `UPDATE runs SET not_before = NULL, lease_expires_at = NULL`);
+  });
+
+  it.each(TIMES.slice(1))('has no time of its own for %s that is due already', async (_, makeDue) => {
+    const run = await startTask(stores);
+    await makeDue(run);
+    for (const [table, column] of [
+      ['runs', 'not_before'],
+      ['tasks', 'wakes_at'],
+      ['push_configs', 'due_at'],
+      ['bulk_operations', 'due_at'],
+    ])
+      await sql(stores, `UPDATE ${table} SET ${column} = ${column} - interval '2 hours'`);
+    await sql(stores, 'UPDATE runs SET lease_expires_at = NULL');
+    expect((await findWork(stores.database, STALE_MS)).nextMs).toBeNull();
   });
 
   it('has no time while nothing is due', async () => {

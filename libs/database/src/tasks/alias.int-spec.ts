@@ -167,6 +167,23 @@ describe('the earlier tasks of a context', () => {
     expect(await earlier(randomUUID())).toEqual([]);
     expect(await earlier('nonsense')).toEqual([]);
   });
+
+  it('are in the order of their ids if they have begun at the same time', async () => {
+    const tenantId = randomUUID();
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { taskId } = await startTask(stores, newTask({ tenantId, task: { contextId: 'talk' } }));
+      ids.push(taskId);
+    }
+    await sql(stores, `UPDATE tasks SET created_at = now() WHERE tenant_id = '${tenantId}'`);
+    const ordered = ids.toSorted();
+    const earlier = async (limit: number) =>
+      (await stores.tasks.listContext(tenantId, 'echo', 'talk', ordered[4]!, limit)).map(
+        ({ task }) => task.id,
+      );
+    expect(await earlier(10)).toEqual(ordered.slice(0, 4));
+    expect(await earlier(2)).toEqual(ordered.slice(2, 4));
+  });
 });
 
 describe('a cancel', () => {

@@ -32,9 +32,10 @@ describe('quarantine', () => {
   });
 
   it('stays closed when the job of the run inside comes a second time', async () => {
-    const { quarantine, suspects } = setUp();
+    const { quarantine, suspects, postponed } = setUp();
     await quarantine.enter(job('one'));
     expect(await quarantine.enter(job('one'))).toBeUndefined();
+    expect(postponed).toEqual([]);
     // It executes by now, so it is no longer a suspect.
     suspects.delete('one');
     (await quarantine.enter(job('one')))?.();

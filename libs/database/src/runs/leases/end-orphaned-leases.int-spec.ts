@@ -82,6 +82,24 @@ it('leaves a run whose worker has extended its lease meanwhile', async () => {
   expect(await stores.runs.reclaimExpired(10, at)).toEqual([]);
 });
 
+it('leaves a run whose worker extends its lease at this moment, and does not wait for it', async () => {
+  const run = await startTask(stores);
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 1000);
+  await close();
+  await ended(session);
+  const { at } = await orphans(LEASE_MS);
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  await stores.database.inSystem(async (transaction) => {
+    const extend = `UPDATE runs SET lease_expires_at = now() + interval '1 hour' WHERE id = $1`;
+    await transaction.query({ text: extend }, [run.runId]);
+    let workers: string[] | undefined;
+    void endOrphanedLeases(stores.database, LEASE_MS, at).then((found) => (workers = found));
+    while (workers === undefined && (await sql(stores, waiting)).length === 0);
+    expect(workers).toEqual([]);
+  });
+});
+
 it('leaves the lease of a worker that is connected', async () => {
   await startTask(stores);
   const dead = await connect();
