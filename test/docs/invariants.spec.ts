@@ -76,10 +76,17 @@ function wayOf(callee: ts.Expression): string {
   return ts.isIdentifier(callee) ? callee.text : '';
 }
 
+/** Files of tests, and the modules of those that share a Baton, which they import for their tests alone. */
 function specs(): string[] {
   return ['libs', 'apps', 'test'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('spec.ts'))
-      .map((file) => join(ROOT, folder, file)),
+      .map((file) => join(ROOT, folder, file))
+      .flatMap((file) => [file, ...modulesOf(file)]),
   );
+}
+
+function modulesOf(file: string): string[] {
+  const imports = readFileSync(file, 'utf8').matchAll(/^import '(\.\/.*)\.js';$/gm);
+  return [...imports].map(([, name]) => join(file, '..', `${name}.ts`));
 }

@@ -31,7 +31,7 @@ const code = (text: string): string => `\`${text}\``;
 
 function testLink(file: string): string {
   const name = file.split('/').at(-1) ?? '';
-  return `[${name.replace(/\.(\w+-)?spec\.ts$/, '')}](../../${file})`;
+  return `[${name.replace(/(\.(\w+-)?spec)?\.ts$/, '')}](../../${file})`;
 }
 
 /** A text with the values of its constants. */

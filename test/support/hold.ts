@@ -1,17 +1,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /**
  * Stops the agents `pacer` and `busy` behind their first chunk until the test lets them continue. A stream of a fixed length may end
  * before the test has done what must happen during it.
  */
 export class Hold {
-  private readonly folder = mkdtempSync(join(tmpdir(), 'baton-hold-'));
-  private readonly file = join(this.folder, 'hold');
+  /** @param file that of the workers; default: one of its own, see `env` */
+  constructor(private readonly file = join(mkdtempSync(join(tmpdir(), 'baton-hold-')), 'hold')) {}
 
   /** Settings of the workers. */
-  readonly env = { BATON_AGENTS_DIR: join(__dirname, '../agents'), HOLD_FILE: this.file };
+  get env(): { BATON_AGENTS_DIR: string; HOLD_FILE: string } {
+    return { BATON_AGENTS_DIR: join(__dirname, '../agents'), HOLD_FILE: this.file };
+  }
 
   /** From now on an agent sends one chunk and waits. */
   hold(): void {
@@ -23,7 +25,7 @@ export class Hold {
   }
 
   remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(dirname(this.file), { recursive: true, force: true });
   }
 }
 

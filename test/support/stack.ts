@@ -158,6 +158,14 @@ export class Stack {
     await this.addWorker(env);
   }
 
+  /**
+   * `kill -9` of this worker, and another one in its place, unless a test before has done that: for what is asked on one worker, and answered
+   * on another.
+   */
+  async outlive(worker: BatonProcess): Promise<void> {
+    if (this.workers.includes(worker)) await this.replaceWorkers();
+  }
+
   /** Ends the leases of workers, and their places among the live workers, as if they had been silent for long enough. */
   async endLeases(workers: BatonProcess[]): Promise<void> {
     const pids = workers.map(({ pid }) => pid);

@@ -75,7 +75,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'apps/api/src/http/paced-request.spec.ts',
       'apps/api/src/access/unauthenticated-limit.spec.ts',
       'test/e2e/hostile-content.nightly-spec.ts',
-      'test/e2e/limits.e2e-spec.ts',
+      'test/e2e/limits.ts',
     ],
   },
   {
@@ -157,7 +157,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'apps/api/src/streams/event-stream.spec.ts',
       'libs/tasks/src/relay/log-reader.spec.ts',
       'apps/api/src/streams/stream-quota.int-spec.ts',
-      'test/e2e/streams.e2e-spec.ts',
+      'test/e2e/streams.ts',
     ],
   },
   {
@@ -224,7 +224,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'The queue has one and a half entries for each worker slot. A free entry goes to the tenant that has the fewest for its `weight`.',
     exceeded: 'Runs wait in Postgres. A tenant over `tasksWaiting` gets 429.',
     metrics: ['baton_queue_depth', 'baton_runs'],
-    tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/limits.e2e-spec.ts'],
+    tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/limits.ts'],
   },
   {
     name: 'slots of the workers',
@@ -241,7 +241,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'A free slot goes to the tenant with the fewest runs in flight for its `weight`. Reserved slots are for tenants with few. A task may make a bounded number of tasks.',
     exceeded: 'Runs wait.',
     metrics: ['baton_worker_slots', 'baton_oldest_run_seconds', 'baton_tenant_runs'],
-    tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/delegation.e2e-spec.ts'],
+    tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/delegation.ts'],
   },
   {
     name: 'processes of agents in code',
@@ -261,11 +261,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     exceeded:
       'The process is ended, and its runs are tried again apart. Turns wait for a process of their tenant.',
     metrics: ['baton_run_seconds'],
-    tests: [
-      'test/e2e/executors.e2e-spec.ts',
-      'test/e2e/agent-sandbox.e2e-spec.ts',
-      'test/e2e/hostile-executors.e2e-spec.ts',
-    ],
+    tests: ['test/e2e/executors.ts', 'test/e2e/agent-sandbox.e2e-spec.ts', 'test/e2e/hostile-executors.ts'],
   },
   {
     name: 'kept programs of MCP servers',
@@ -359,7 +355,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     share: 'Stored bytes of a tenant, and numbers of what it keeps.',
     exceeded: '429. A run over its limits fails with the reason.',
     metrics: ['baton_tenant_stored_bytes', 'baton_limit_exceeded_total'],
-    tests: ['test/e2e/limits.e2e-spec.ts', 'libs/database/src/tenants/usage.store.int-spec.ts'],
+    tests: ['test/e2e/limits.ts', 'libs/database/src/tenants/usage.store.int-spec.ts'],
   },
 ];
 

@@ -48,6 +48,8 @@ const WAYS = {
   loop: () => {
     for (;;);
   },
+  // As `loop`, without the CPU.
+  stall: () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
   exit: () => process.exit(3),
   // When the turn has ended, and before the event loop goes on.
   'exit after the end': (say) => {

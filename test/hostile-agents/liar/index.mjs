@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs';
-import { setImmediate as pause } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { answer, textOf } from '../answer.mjs';
 
 /** The pipe of messages to the worker. */
@@ -24,7 +24,7 @@ async function write(bytes) {
       from += writeSync(PIPE, bytes, from);
     } catch (error) {
       if (error.code !== 'EAGAIN') throw error;
-      await pause();
+      await delay(1);
     }
   }
 }
@@ -33,9 +33,11 @@ export default class {
   async execute(context, bus) {
     turn += 1;
     const { messages = [], bytes, times = 1 } = JSON.parse(textOf(context));
+    const frames = messages.map((message) =>
+      frameOf(typeof message === 'string' ? message : { turn, ...message }),
+    );
     for (let time = 0; time < times; time++) {
-      for (const message of messages)
-        await write(frameOf(typeof message === 'string' ? message : { turn, ...message }));
+      for (const frame of frames) await write(frame);
       if (bytes) await write(Buffer.from(bytes, 'hex'));
     }
     answer(context, bus, 'done');

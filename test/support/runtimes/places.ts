@@ -1,6 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { type TestMcpServer, startMcpServer } from '../mcp-server/mcp-server.js';
 import { textTool } from '../mcp-server/script.js';
 import { ModelProvider, type Reply } from '../model-provider/model-provider.js';
@@ -16,23 +14,20 @@ export class Places {
     readonly provider: ModelProvider,
     readonly mcp: TestMcpServer,
     readonly remote: RemoteAgent,
-    readonly folder: string,
+    /** An executor stops while it is there. */
+    private readonly holdFile: string,
   ) {}
 
-  static async start(): Promise<Places> {
+  /** @param holdFile that of the workers */
+  static async start(holdFile: string): Promise<Places> {
     const [provider, mcp, remote] = await Promise.all([
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('order', 'done')] }),
       RemoteAgent.start({ version: '1.0' }),
     ]);
-    const places = new Places(provider, mcp, remote, mkdtempSync(join(tmpdir(), 'baton-runtimes-')));
-    provider.answer((request) => modelReply(request, existsSync(places.holdFile), places.pace));
+    const places = new Places(provider, mcp, remote, holdFile);
+    provider.answer((request) => modelReply(request, existsSync(holdFile), places.pace));
     return places;
-  }
-
-  /** An executor stops while it is there. */
-  get holdFile(): string {
-    return join(this.folder, 'hold');
   }
 
   /** From now on each stream stops after one chunk. */
@@ -48,6 +43,5 @@ export class Places {
 
   async stop(): Promise<void> {
     await Promise.all([this.provider.stop(), this.mcp.stop(), this.remote.kill()]);
-    rmSync(this.folder, { recursive: true, force: true });
   }
 }

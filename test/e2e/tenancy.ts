@@ -3,13 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Hold, times } from '../support/hold.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { installTestAgents, shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
 
 /** Longer than any test: a revocation is in force because every process gets a control message. */
-const ENV = { TOKEN_CACHE_MS: '600000' };
-const hold = new Hold();
-afterAll(() => hold.remove());
+const startStack = shareStack(
+  'postgres',
+  { TOKEN_CACHE_MS: '600000' },
+  { apis: 2, installAgents: (agents) => installTestAgents(agents, 'pacer') },
+);
 
 interface TokenJson {
   id: string;
@@ -18,10 +21,11 @@ interface TokenJson {
 
 describe('tenants', () => {
   let stack: Stack;
+  let hold: Hold;
   beforeAll(async () => {
-    stack = await Stack.start({ driver: 'postgres', apis: 2, workers: 1, env: { ...ENV, ...hold.env } });
+    stack = await startStack();
+    hold = new Hold(stack.env.HOLD_FILE);
   });
-  afterAll(() => stack.stop());
 
   const post = (token: string, api = 0, method = 'ListTasks'): Promise<Response> =>
     fetch(stack.url(api), {

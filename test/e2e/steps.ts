@@ -1,47 +1,48 @@
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DRIVERS } from '../support/index.js';
+import type { BatonProcess } from '../support/baton-process.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
-const ENV = {
-  ...CRASH_SETTINGS,
-  WORKER_CONCURRENCY: '1',
-  MAX_ATTEMPTS: '4',
-};
 const ROOT = join(__dirname, '../..');
 const COMPLETED = 'TASK_STATE_COMPLETED';
 const WAITS = 'TASK_STATE_INPUT_REQUIRED';
 
+// Steps and sleeps are in Postgres: messaging has no part in these.
+const startStack = shareStack(
+  'postgres',
+  { ...CRASH_SETTINGS, WORKER_CONCURRENCY: '1', MAX_ATTEMPTS: '20' },
+  {
+    installAgents: (agents) => {
+      cpSync(join(ROOT, 'test/agents/stepper'), join(agents, 'stepper'), { recursive: true });
+      cpSync(join(ROOT, 'examples/agents/trial'), join(agents, 'trial'), { recursive: true });
+    },
+  },
+);
 let folder: string;
 let stack: Stack;
 let token: string;
 let guest: string;
+/** What the example has asked before any test, and on which worker. */
+let asked: RpcAnswer;
+let askedOn: BatonProcess;
 
-// Steps and sleeps are in Postgres: messaging has no part in these.
 describe('durable steps of an agent in code', () => {
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'baton-steps-'));
-    const agents = join(folder, 'agents');
-    cpSync(join(ROOT, 'test/agents/stepper'), join(agents, 'stepper'), { recursive: true });
-    cpSync(join(ROOT, 'examples/agents/trial'), join(agents, 'trial'), { recursive: true });
-    stack = await Stack.start({
-      driver: DRIVERS[0]!,
-      env: { ...ENV, BATON_AGENTS_DIR: agents, EXECUTOR_WRITE: folder },
-    });
+    stack = await startStack();
+    folder = join(stack.env.EXECUTOR_WRITE!, 'steps');
+    mkdirSync(folder);
     const tenant = await stack.createTenant();
     token = tenant.token;
     guest = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read');
-  });
-  afterAll(async () => {
-    await stack.stop();
-    rmSync(folder, { recursive: true });
+    askedOn = stack.workers[0]!;
+    asked = await callerOf('trial').call('SendMessage', sendParams('hi'));
   });
 
   it('are not run again once they have ended, and one that dies under way is: worker and process', async () => {
@@ -103,10 +104,9 @@ describe('durable steps of an agent in code', () => {
   });
 
   it('get the answer of the caller on another worker, in the example of the documentation', async () => {
-    const asked = await callerOf('trial').call('SendMessage', sendParams('hi'));
     const { id, status } = asked.result!.task;
     expect(status).toMatchObject({ state: WAITS, message: { parts: [{ text: 'What is your name?' }] } });
-    await stack.replaceWorkers();
+    await stack.outlive(askedOn);
     const answered = await callerOf('trial').call('SendMessage', sendParams('Ada', { taskId: id }));
     expect(saidIn(answered.result!.task)).toMatch(/^Goodbye Ada, account [0-9a-f-]{36} is closed\.$/);
     expect(await stepsOf(id)).toMatchObject([

@@ -10,7 +10,8 @@ import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import { InterceptingCall, type Interceptor } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import { DRIVERS } from '../support/index.js';
-import { Stack } from '../support/stack.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 
 const GENERATIONS = ['1.0', '0.3'] as const;
 const BINDINGS = ['JSON-RPC', 'HTTP+JSON', 'gRPC'] as const;
@@ -48,13 +49,17 @@ const metadataOf =
       },
     });
 
-const ENV = {
-  GRPC_PORT: '0',
-  GRPC_PUBLIC_ADDRESS: 'localhost:0',
-  PUSH_NOTIFICATIONS: 'all',
-  OUTBOUND_ALLOW: '127.0.0.1',
-  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-};
+const startStack = shareStack(
+  DRIVERS[0]!,
+  {
+    GRPC_PORT: '0',
+    GRPC_PUBLIC_ADDRESS: 'localhost:0',
+    PUSH_NOTIFICATIONS: 'all',
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: MASTER_KEY,
+  },
+  { apis: 2 },
+);
 const NO_PUSH = { tenant: '', taskId: '', token: '', authentication: undefined };
 /** A port without a listener. */
 const RECEIVER = 'http://127.0.0.1:9/events';
@@ -68,7 +73,7 @@ async function collect(stream: AsyncGenerator<StreamResponse>): Promise<StreamRe
   return events;
 }
 
-// Messaging has no part in what is on the wire. streams.e2e-spec reads streams of the other API on both drivers.
+// Messaging has no part in what is on the wire. `streams.ts` reads streams of the other API on both drivers.
 describe('unmodified SDK clients', () => {
   let stack: Stack;
   let fetchAs: typeof fetch;
@@ -76,7 +81,7 @@ describe('unmodified SDK clients', () => {
   let tenant: string;
 
   beforeAll(async () => {
-    stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env: ENV });
+    stack = await startStack();
     const { token, slug } = await stack.createTenant();
     tenant = slug;
     interceptor = metadataOf(token);
@@ -86,7 +91,6 @@ describe('unmodified SDK clients', () => {
       return fetch(input, { ...init, headers });
     };
   });
-  afterAll(() => stack.stop());
 
   /** A client of one generation over one binding, made from the agent's card as it finds it. */
   async function connect({ generation, binding }: Kind, api = 0): Promise<Client> {

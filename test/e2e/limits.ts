@@ -5,28 +5,27 @@ import { type Opened, openRequest } from '../support/open-request.js';
 import { DRIVERS } from '../support/redis.js';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 import { until } from '../support/until.js';
 
 /** Longer than any test: a change is in force because every process gets a control message. */
-const ENV = { TOKEN_CACHE_MS: '600000', WORKER_CONCURRENCY: '100' };
+const SETTINGS = { TOKEN_CACHE_MS: '600000', WORKER_CONCURRENCY: '100' };
 const FOR_LONG = { echo: { chunks: 2, delayMs: 300_000 } };
 
 describe.each(driversOf('redis'))('limits on %s', (driver) => {
+  const startStack = shareStack(driver, SETTINGS, { apis: 2 });
   let stack: Stack;
   let client: Client;
   const open: Opened[] = [];
 
   beforeAll(async () => {
-    stack = await Stack.start({ driver, apis: 2, workers: 1, env: ENV });
+    stack = await startStack();
     client = new Client({ connectionString: stack.database.url });
     await client.connect();
     await client.query(`SET baton.tenant = 'system'`);
   });
-  afterAll(async () => {
-    await client.end();
-    await stack.stop();
-  });
+  afterAll(() => client.end());
   afterEach(() => {
     for (const each of open.splice(0)) each.close();
   });

@@ -1,33 +1,33 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { driversOf } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { installTestAgents, shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 
-/** Of the tests, and of the examples. */
-const AGENTS = [join(__dirname, '../agents'), join(__dirname, '../../examples/agents')];
+const EXAMPLES = join(__dirname, '../../examples/agents');
+
+function installAgents(agents: string): void {
+  installTestAgents(agents, 'witness');
+  for (const name of ['greeter', 'trip-planner', 'countdown'])
+    cpSync(join(EXAMPLES, name), join(agents, name), { recursive: true });
+  mkdirSync(join(agents, 'broken'));
+  writeFileSync(join(agents, 'broken/agent.yaml'), 'name: B\ndescription: Breaks.\nruntime: executor\n');
+  writeFileSync(join(agents, 'broken/index.mjs'), '\n\nthrow new Error("no key");\n');
+}
 
 describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
-  const folder = mkdtempSync(join(tmpdir(), 'baton-witness-'));
-  const WITNESS_FILE = join(folder, 'canceled');
+  const startStack = shareStack(driver, CRASH_SETTINGS, { apis: 2, installAgents });
   let stack: Stack;
   let token: string;
+  let witnessFile: string;
 
   beforeAll(async () => {
-    writeFileSync(WITNESS_FILE, '');
-    const agents = join(folder, 'agents');
-    for (const each of AGENTS) cpSync(each, agents, { recursive: true });
-    mkdirSync(join(agents, 'broken'));
-    writeFileSync(join(agents, 'broken/agent.yaml'), 'name: B\ndescription: Breaks.\nruntime: executor\n');
-    writeFileSync(join(agents, 'broken/index.mjs'), '\n\nthrow new Error("no key");\n');
-    const env = { BATON_AGENTS_DIR: agents, WITNESS_FILE, EXECUTOR_WRITE: folder };
-    stack = await Stack.start({ driver, apis: 2, env });
+    stack = await startStack();
+    witnessFile = stack.env.WITNESS_FILE!;
+    writeFileSync(witnessFile, '');
     ({ token } = await stack.createTenant());
-  });
-  afterAll(async () => {
-    await stack.stop();
-    rmSync(folder, { recursive: true, force: true });
   });
   const callerOf = (agent: string): RawCaller => new RawCaller(stack.url(0, agent), token);
 
@@ -44,8 +44,8 @@ describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
         if (frames.length === 3) expect((await other.call('CancelTask', { id })).error).toBeUndefined();
       }
       expect(frames.at(-1)?.data.result?.statusUpdate.status.state).toBe('TASK_STATE_CANCELED');
-      await written(WITNESS_FILE, id);
-      expect(readFileSync(WITNESS_FILE, 'utf8')).toBe(`${id}\n`);
+      await written(witnessFile, id);
+      expect(readFileSync(witnessFile, 'utf8')).toBe(`${id}\n`);
       const replay: Frame[] = [];
       for await (const frame of other.stream('SubscribeToTask', { id }, 0)) replay.push(frame);
       expect(replay.map((frame) => frame.id)).toEqual(frames.map((frame) => frame.id));

@@ -1,34 +1,34 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 import { completes, increasing, textsOf } from '../support/streams.js';
 import { until } from '../support/until.js';
 
 const COUNT = 60;
 const COUNTED = Array.from({ length: COUNT }, (_, i) => `${i + 1} `);
 
+// Messaging has no part in this: one driver is enough.
+const startStack = shareStack(
+  'postgres',
+  { ...CRASH_SETTINGS, BATON_MASTER_KEY: MASTER_KEY, SOMETHING_ELSE: 'of the worker' },
+  {
+    installAgents: (agents) => {
+      for (const name of ['hazard', 'hazard-too', 'hazard-stalls'])
+        cpSync(join(__dirname, '../agents', name), join(agents, name), { recursive: true });
+    },
+  },
+);
 let stack: Stack;
 let tenant: string;
 let token: string;
 let otherToken: string;
-
-async function start(): Promise<void> {
-  const env = {
-    BATON_AGENTS_DIR: join(__dirname, '../agents'),
-    MAX_ATTEMPTS: '2',
-    BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-    SOMETHING_ELSE: 'of the worker',
-  };
-  stack = await Stack.start({ driver: DRIVERS[0]!, env });
-  ({ token, slug: tenant } = await stack.createTenant());
-  ({ token: otherToken } = await stack.createTenant());
-}
 
 const callerOf = (agent: string, bearer = token): RawCaller => new RawCaller(stack.url(0, agent), bearer);
 const ask = (agent: string, text: string): Promise<RpcAnswer> =>
@@ -106,7 +106,7 @@ async function linesOf(taskId: string, bearer: string, count: number): Promise<L
   for (;;) {
     const { lines } = (await (await logs(taskId, bearer)).json()) as { lines: Line[] };
     if (lines.length >= count) return lines;
-    await delay(50);
+    await delay(100);
   }
 }
 
@@ -116,10 +116,12 @@ function isAlive(pid: number): boolean {
   return existsSync(file) && !/^\d+ \(.*\) Z/.test(readFileSync(file, 'utf8'));
 }
 
-// Messaging has no part in this: one driver is enough.
 describe('an agent in code', () => {
-  beforeAll(start);
-  afterAll(() => stack.stop());
+  beforeAll(async () => {
+    stack = await startStack();
+    ({ token, slug: tenant } = await stack.createTenant());
+    ({ token: otherToken } = await stack.createTenant());
+  });
 
   it('fails its own turn with an error, and no other run notices it', async () => {
     const others = await bystanders();
@@ -156,7 +158,7 @@ describe('an agent in code', () => {
   it('takes no other agent with it when its process dies, and is given up for the reason', async () => {
     const [echo, one] = await bystanders();
     const answers = await Promise.all([
-      ask('hazard-stalls', 'loop'),
+      ask('hazard-stalls', 'stall'),
       ...['kill', 'heap', 'buffers'].map((way) => ask('hazard-too', way)),
     ]);
     for (const answer of answers) expect(stateOf(answer)).toBe('TASK_STATE_FAILED');
@@ -190,7 +192,7 @@ describe('an agent in code', () => {
     const { error } = await request(taskId, token);
     expect(error).toMatchObject({ message: 'thrown by execute', attempt: 1, output: ['about to throw'] });
     expect(error?.stack).toMatch(/RangeError: thrown by execute\n.*hazard\/index\.mjs:\d+/);
-    const reader = await stack.createToken('tenant-1', 'tasks:read');
+    const reader = await stack.createToken(tenant, 'tasks:read');
     expect(Object.keys((await request(taskId, reader)).error ?? {})).not.toContain('stack');
     expect((await request(taskId, reader)).error?.message).toBe('thrown by execute');
     const frames: Frame[] = [];

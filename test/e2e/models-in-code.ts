@@ -1,24 +1,17 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { DRIVERS } from '../support/index.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
 const KEY = 'sk-key-of-the-tenant-4712';
-const ENV = {
-  ...CRASH_SETTINGS,
-  OUTBOUND_ALLOW: '127.0.0.1',
-  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-  MAX_ATTEMPTS: '4',
-};
 const ROOT = join(__dirname, '../..');
 
 /** It also reports what it finds in its process. */
@@ -71,7 +64,18 @@ export default defineAgent((turn) => {
 });
 `;
 
-let folder: string;
+const startStack = shareStack(
+  'postgres',
+  { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: MASTER_KEY, MAX_ATTEMPTS: '20' },
+  {
+    installAgents: async (agents) => {
+      provider = await ModelProvider.start({ key: KEY });
+      installWriter(join(agents, 'writer'));
+      installExample(join(agents, 'headline'));
+      return () => provider.stop();
+    },
+  },
+);
 let stack: Stack;
 let tenant: TestTenant;
 let provider: ModelProvider;
@@ -80,27 +84,15 @@ let settings: object;
 
 describe('models in code', () => {
   beforeAll(async () => {
-    provider = await ModelProvider.start({ key: KEY });
-    server = await startMcpServer({ tools: [textTool('look', 'a tool says so')] });
-    folder = mkdtempSync(join(tmpdir(), 'baton-models-'));
-    const agent = join(folder, 'writer');
-    mkdirSync(join(agent, 'node_modules'), { recursive: true });
-    symlinkSync(join(ROOT, 'node_modules/ai'), join(agent, 'node_modules/ai'));
-    writeFileSync(join(agent, 'index.mjs'), CODE);
-    const yaml =
-      'name: Writer\ndescription: Writes.\nversion: 1.0.0\nruntime: executor\nretry: { mode: restart, attempts: 4 }\n';
-    writeFileSync(join(agent, 'agent.yaml'), yaml);
-    installExample();
-    stack = await Stack.start({ driver: DRIVERS[0]!, env: { ...ENV, BATON_AGENTS_DIR: folder } });
+    [stack, server] = await Promise.all([
+      startStack(),
+      startMcpServer({ tools: [textTool('look', 'a tool says so')] }),
+    ]);
     tenant = await tenantWithKey();
     settings = { model: 'openai/gpt-5-mini', baseUrl: provider.url, key: 'mine', record: 'all' };
   });
   beforeEach(() => provider.reset());
-  afterAll(async () => {
-    await stack.stop();
-    await Promise.all([provider.stop(), server.stop()]);
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => server.stop());
 
   it('are not called again after a kill of the worker; usage, trace and records have both calls', async () => {
     let release: () => void = () => undefined;
@@ -219,17 +211,25 @@ describe('models in code', () => {
   });
 });
 
+function installWriter(folder: string): void {
+  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules/ai'), join(folder, 'node_modules/ai'));
+  writeFileSync(join(folder, 'index.mjs'), CODE);
+  const yaml =
+    'name: Writer\ndescription: Writes.\nversion: 1.0.0\nruntime: executor\nretry: { mode: restart, attempts: 4 }\n';
+  writeFileSync(join(folder, 'agent.yaml'), yaml);
+}
+
 /** The page has no `baseUrl`: its reader calls OpenAI. */
-function installExample(): void {
+function installExample(folder: string): void {
   const page = readFileSync(join(ROOT, 'docs/agents/models-in-code.md'), 'utf8');
   const [code = '', yaml = ''] = ['js', 'yaml'].map(
     (language) => new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '',
   );
-  const agent = join(folder, 'headline');
-  mkdirSync(agent);
-  writeFileSync(join(agent, 'agent.yaml'), yaml);
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'agent.yaml'), yaml);
   const address = `model: 'openai/gpt-5-mini', baseUrl: '${provider.url}'`;
-  writeFileSync(join(agent, 'index.mjs'), code.replaceAll("model: 'openai/gpt-5-mini'", address));
+  writeFileSync(join(folder, 'index.mjs'), code.replaceAll("model: 'openai/gpt-5-mini'", address));
 }
 
 async function tenantWithKey(): Promise<TestTenant> {

@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { childrenOf } from '../support/local-run.js';
-import { nightlyIt } from '../support/nightly.js';
+import { NIGHTLY, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack, type TestTenant } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -27,13 +27,23 @@ export default defineAgent(async ({ step, ask }) => {
 });
 `;
 
+const startStack = shareStack(
+  'postgres',
+  { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
+  {
+    installAgents: (agents, writable) => {
+      folder = join(writable, 'pinned');
+      overwrite(agents, '1.0.0');
+    },
+  },
+);
 let folder: string;
 let stack: Stack;
 let tenant: TestTenant;
 let provider: ModelProvider;
 let server: TestMcpServer;
 
-/** Writes the agents of a worker in a folder of its own. */
+/** Writes the agents of a worker in a folder of its own. That of the other subjects has version 1.0.0. */
 function deploy(version: string, policy = 'pinned'): string {
   const agents = join(folder, version);
   overwrite(agents, version, policy);
@@ -56,29 +66,22 @@ function endAgents(worker: number): void {
   }
 }
 
-/** In place of all workers, one with other code, without the code before. */
-const deployWorker = (agents: string): Promise<void> => stack.replaceWorkers({ BATON_AGENTS_DIR: agents });
+/** In place of all workers, one with other code, without the code before. The kept code is unpacked below the folder for temporary files. */
+const deployWorker = (agents: string): Promise<void> =>
+  stack.replaceWorkers({ BATON_AGENTS_DIR: agents, TMPDIR: folder });
 
 describe('a task of an agent that pins its tasks', () => {
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'baton-pinned-'));
-    [provider, server] = await Promise.all([
+    [stack, provider, server] = await Promise.all([
+      startStack(),
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('pay', 'paid')] }),
     ]);
-    // The kept code is unpacked below the folder for temporary files.
-    const env = {
-      ...CRASH_SETTINGS,
-      OUTBOUND_ALLOW: '127.0.0.1',
-      TMPDIR: folder,
-      BATON_AGENTS_DIR: deploy('1.0.0'),
-    };
-    stack = await Stack.start({ driver: 'postgres', env });
     tenant = await stack.createTenant('admin');
   });
   afterAll(async () => {
-    await Promise.all([stack.stop(), provider.stop(), server.stop()]);
-    rmSync(folder, { recursive: true });
+    await Promise.all([provider.stop(), server.stop()]);
+    if (NIGHTLY) await stack.replaceWorkers();
   });
 
   it('goes on with the code with which it began, in a worker that has never had it; a new task runs the new code', async () => {
@@ -88,15 +91,15 @@ describe('a task of an agent that pins its tasks', () => {
     expect(saidIn(done)).toBe('hello of 1.0.0 1.0.0, old, words of 1.0.0 1.0.0');
     const next = await send('keeper', 'go');
     await send('keeper', 'go');
-    await deployWorker(deploy('1.0.0'));
+    expect(await stack.baton('agents', 'open', 'keeper', ...stack.cliOptions(tenant.token))).toMatch(
+      /^[0-9a-f]{16} +yes +2 /m,
+    );
+    // The worker of the other subjects, with version 1.0.0.
+    await stack.replaceWorkers({ TMPDIR: folder });
     const { versions, pinned } = await ask('/v1/agents/keeper/open-versions');
     expect(pinned).toBe(true);
     const hash = expect.stringMatching(/^[0-9a-f]{16}$/) as string;
     expect(versions).toMatchObject([{ version: null, code: hash, current: false, open_tasks: 2 }]);
-    await deployWorker(join(folder, '2.0.0'));
-    expect(await stack.baton('agents', 'open', 'keeper', ...stack.cliOptions(tenant.token))).toMatch(
-      /^[0-9a-f]{16} +yes +2 /m,
-    );
     expect(saidIn(await send('keeper', 'new', next.id as string))).toBe(
       'hello of 2.0.0 2.0.0, new, words of 2.0.0 2.0.0',
     );

@@ -1,6 +1,7 @@
 import { driversOf } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 
 const TASKS = Number(process.env.E2E_STREAMS ?? 50);
 const CHUNKS = 20;
@@ -50,15 +51,17 @@ class Watcher {
 const oneTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 
 describe.each(driversOf('postgres'))('streams over four processes on %s', (driver) => {
+  const startStack = shareStack(driver, {}, { apis: 2 });
   let stack: Stack;
   let caller: RawCaller;
 
   beforeAll(async () => {
-    stack = await Stack.start({ driver, apis: 2, workers: 2 });
+    stack = await startStack();
+    await stack.addWorker();
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0), token);
   });
-  afterAll(() => stack.stop());
+  afterAll(() => stack.killWorkers(stack.workers.slice(1)));
 
   it('shows every frame exactly once to callers that are cut off and come back on the other API', async () => {
     const watch = async (n: number): Promise<Watcher> => {

@@ -1,21 +1,12 @@
 import { execFile } from 'node:child_process';
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -28,7 +19,18 @@ retry: { mode: restart, attempts: 1 }
 
 const BATON = join(__dirname, '../../bin/baton.cjs');
 
+// Steps and sleeps are in Postgres: messaging has no part in these.
+const startStack = shareStack('postgres', CRASH_SETTINGS, {
+  installAgents: (agents, writable) => {
+    folder = join(writable, 'changed-code');
+    deployed = join(agents, 'changing');
+    for (const each of [folder, deployed]) mkdirSync(each);
+    writeFileSync(join(deployed, 'agent.yaml'), YAML);
+    deploy('one');
+  },
+});
 let folder: string;
+let deployed: string;
 let stack: Stack;
 let token: string;
 
@@ -45,25 +47,12 @@ export default defineAgent(async ({ text, step, sleep }) => {
   return 'done';
 });
 `;
-const deploy = (...before: string[]): void =>
-  writeFileSync(join(folder, 'agents/changing/index.mjs'), codeOf(...before));
+const deploy = (...before: string[]): void => writeFileSync(join(deployed, 'index.mjs'), codeOf(...before));
 
-// Steps and sleeps are in Postgres: messaging has no part in these.
 describe('code that changes while its tasks run', () => {
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'baton-changed-'));
-    mkdirSync(join(folder, 'agents/changing'), { recursive: true });
-    writeFileSync(join(folder, 'agents/changing/agent.yaml'), YAML);
-    deploy('one');
-    stack = await Stack.start({
-      driver: DRIVERS[0]!,
-      env: { ...CRASH_SETTINGS, BATON_AGENTS_DIR: join(folder, 'agents'), EXECUTOR_WRITE: folder },
-    });
+    stack = await startStack();
     ({ token } = await stack.createTenant());
-  });
-  afterAll(async () => {
-    await stack.stop();
-    rmSync(folder, { recursive: true });
   });
   beforeEach(() => {
     rmSync(join(folder, 'effects'), { force: true });
@@ -92,7 +81,7 @@ describe('code that changes while its tasks run', () => {
 
     await stack.killWorkers();
     deploy('one');
-    appendFileSync(join(folder, 'agents/changing/index.mjs'), '// mended\n');
+    appendFileSync(join(deployed, 'index.mjs'), '// mended\n');
     await stack.addWorker();
     const done = await untilTask(id, (task) => task.state === 'completed');
     expect(done).toMatchObject({ runs: [{ state: 'succeeded', crashes: 0, attempt: attempt + 1 }] });
@@ -166,12 +155,12 @@ async function asleep(text = '2s'): Promise<string> {
 }
 
 async function untilTask(id: string, isSo: (task: any) => unknown): Promise<any> {
-  for (;;) {
+  return until(async () => {
     const { json } = await ask(`/v1/tasks/${id}`);
     if (isSo(json)) return json;
     if (json.state === 'failed') throw new Error(JSON.stringify(json));
-    await delay(30);
-  }
+    return undefined;
+  });
 }
 
 const ask = (path: string, method = 'GET') => stack.rest(token).call(method, path);

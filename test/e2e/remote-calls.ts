@@ -1,7 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
 import { NIGHTLY, nightlyIt } from '../support/nightly.js';
@@ -14,9 +12,9 @@ import {
 import { PATIENT } from '../support/mcp-server/mcp-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
-
-const ENV = { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' };
+import { shareStack } from '../support/shared-stack.js';
+import type { Stack, TestTenant } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /** An agent in code that makes one call. */
 const CODE = `
@@ -36,30 +34,37 @@ const KINDS = ['an llm agent', 'an agent in code'];
 /** At night each kind on each driver. By day an llm agent: `remote-calls.spec` has the same of an agent in code. */
 const ALL = NIGHTLY
   ? KINDS.flatMap((kind) => DRIVERS.map((driver) => ({ driver, kind })))
-  : [{ driver: DRIVERS[0]!, kind: KINDS[0]! }];
+  : [{ driver: 'postgres' as const, kind: KINDS[0]! }];
 
 describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ driver, kind }) => {
   const isCode = kind === KINDS[1];
-  const folder = mkdtempSync(join(tmpdir(), 'baton-remote-calls-'));
+  const startStack = shareStack(
+    driver,
+    { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
+    {
+      installAgents: (agents) => {
+        const folder = join(agents, 'reporter');
+        mkdirSync(folder, { recursive: true });
+        writeFileSync(join(folder, 'index.mjs'), CODE);
+        writeFileSync(join(folder, 'agent.yaml'), YAML);
+      },
+    },
+  );
   let stack: Stack;
   let provider: ModelProvider;
   let server: ModernMcpServer;
   let caller: RawCaller;
+  let tenant: TestTenant;
 
   beforeAll(async () => {
-    const coder = join(folder, 'agents', 'coder');
-    mkdirSync(coder, { recursive: true });
-    writeFileSync(join(coder, 'index.mjs'), CODE);
-    writeFileSync(join(coder, 'agent.yaml'), YAML);
     [stack, provider, server] = await Promise.all([
-      Stack.start({ driver, workers: 1, env: { ...ENV, BATON_AGENTS_DIR: join(folder, 'agents') } }),
+      startStack(),
       ModelProvider.start(),
       startModernServer({
         tools: [{ name: 'report', call: () => server.newTask({ pollIntervalMs: 100 }) }],
       }),
     ]);
-    const { slug, token } = await stack.createTenant();
-    const file = join(folder, 'agent.json');
+    tenant = await stack.createTenant();
     const agent = {
       name: 'Clerk',
       description: 'Writes reports.',
@@ -70,15 +75,11 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
         tools: { mcp: [desk()] },
       },
     };
-    writeFileSync(file, JSON.stringify(agent));
-    await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', 'clerk');
-    caller = new RawCaller(stack.url(0, isCode ? 'coder' : 'clerk'), token);
+    await stack.rest(tenant.token).write('PUT', '/v1/agents/clerk', agent);
+    caller = new RawCaller(stack.url(0, isCode ? 'reporter' : 'clerk'), tenant.token);
   });
 
-  afterAll(async () => {
-    await Promise.all([stack.stop(), provider.stop(), server.stop()]);
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => Promise.all([provider.stop(), server.stop()]));
 
   beforeEach(() => {
     provider.reset();
@@ -108,16 +109,15 @@ describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ dri
     const client = new Client({ connectionString: stack.database.url });
     await client.connect();
     await client.query(`SET baton.tenant = 'system'`);
-    for (;;) {
+    const taskId = await until(async () => {
       const { rows } = await client.query<{ task_id: string }>(
-        `SELECT task_id FROM runs WHERE state = 'suspended'`,
+        `SELECT task_id FROM runs JOIN tenants t ON t.id = tenant_id WHERE state = 'suspended' AND slug = $1`,
+        [tenant.slug],
       );
-      if (rows[0]) {
-        await client.end();
-        return rows[0].task_id;
-      }
-      await setTimeout(50);
-    }
+      return rows[0]?.task_id;
+    });
+    await client.end();
+    return taskId;
   }
 
   // By day `remote-tool-call.spec` has this and the answer of the caller.

@@ -1,15 +1,14 @@
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { driversOf, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { Stack } from '../support/stack.js';
+import { installTestAgents, shareStack } from '../support/shared-stack.js';
+import type { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
-const ROOT = join(__dirname, '../..');
 const STATE = {
   asks: 'TASK_STATE_INPUT_REQUIRED',
   works: 'TASK_STATE_WORKING',
@@ -19,21 +18,19 @@ const STATE = {
 describe.each(driversOf('postgres'))(
   'agents in code that wait with a time or go on for ever, on %s',
   (driver) => {
+    const startStack = shareStack(driver, CRASH_SETTINGS, {
+      installAgents: (agents) => installTestAgents(agents, 'stepper'),
+    });
     let folder: string;
     let stack: Stack;
     let token: string;
     let tasks = 0;
 
     beforeAll(async () => {
-      folder = mkdtempSync(join(tmpdir(), 'baton-waits-'));
-      cpSync(join(ROOT, 'test/agents/stepper'), join(folder, 'agents/stepper'), { recursive: true });
-      const env = { ...CRASH_SETTINGS, BATON_AGENTS_DIR: join(folder, 'agents'), EXECUTOR_WRITE: folder };
-      stack = await Stack.start({ driver, env });
+      stack = await startStack();
+      folder = join(stack.env.EXECUTOR_WRITE!, 'waits');
+      mkdirSync(folder);
       ({ token } = await stack.createTenant());
-    });
-    afterAll(async () => {
-      await stack.stop();
-      rmSync(folder, { recursive: true });
     });
 
     const caller = (version?: string) => new RawCaller(stack.url(0, 'stepper'), token, version);

@@ -1,0 +1,6 @@
+// Subjects whose settings go together: they share a Baton (test/support/shared-stack.ts), over Redis where there is one.
+import './clients.js';
+import './catalog.js';
+import './schedules.js';
+import './limits.js';
+import './delegation.js';
