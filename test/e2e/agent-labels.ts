@@ -7,6 +7,7 @@ import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -217,10 +218,10 @@ const setNext = (slug: string, next: object): Promise<unknown> => ask(`/v1/agent
 const versionOf = async (id: string): Promise<number> => (await ask(`/v1/tasks/${id}`)).agent_version;
 
 async function untilEnded(slug: string): Promise<any> {
-  for (;;) {
+  return until(async () => {
     const agent = await ask(`/v1/agents/${slug}`);
-    if (agent.next_ended) return agent;
-  }
+    return agent.next_ended ? agent : undefined;
+  });
 }
 
 const ended = (id: string): Promise<any> => stack.rest(tenant.token).endedTask(id);

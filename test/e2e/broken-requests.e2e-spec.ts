@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { httpPost, RawSocket } from '../support/raw-socket.js';
@@ -44,6 +45,7 @@ describe('a slow sender', () => {
     while (ended.size < peers.length) {
       expect((await caller.call('SendMessage', sendParams('meanwhile'))).result!.task).toBeDefined();
       served += 1;
+      await delay(50);
     }
     expect(served).toBeGreaterThan(0);
     for (const { received } of peers) {

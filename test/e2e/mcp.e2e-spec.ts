@@ -12,6 +12,7 @@ import {
 } from '../support/mcp-client/mcp-caller.js';
 import { RawCaller } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
+import { until as untilSeen } from '../support/until.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 
@@ -551,8 +552,7 @@ describe('a client of the revision without sessions', () => {
         ...options,
         signal: leaving.signal,
       });
-      let id: string | undefined;
-      while (id === undefined) id = (await tasksIn(contextId)).find((each) => !ids.includes(each));
+      const id = await untilSeen(async () => (await tasksIn(contextId)).find((each) => !ids.includes(each)));
       leaving.abort();
       await response.text().catch(() => undefined);
       await expect(endOf(id)).resolves.toBe('TASK_STATE_CANCELED');

@@ -62,6 +62,7 @@ describe('an API without any worker', () => {
     await until(done);
     await until(async () => (await metric('baton_oldest_waiting_run_seconds')) === 0);
     await worker.kill();
-    await until(async () => (await warnings())[1].length === 1);
+    // The lease of the worker ends after eight seconds.
+    await until(async () => (await warnings())[1].length === 1, 250);
   });
 });

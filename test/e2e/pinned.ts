@@ -9,6 +9,7 @@ import { NIGHTLY, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
@@ -106,6 +107,7 @@ describe('a task of an agent that pins its tasks', () => {
   });
 
   nightlyIt('parks as before once the agent no longer pins its tasks', async () => {
+    await deployWorker(deploy('2.0.0'));
     const asked = await send('keeper', 'go');
     await deployWorker(deploy('3.0.0', 'latest'));
     await new RawCaller(stack.url(0, 'keeper'), tenant.token).call('SendMessage', {
@@ -200,15 +202,16 @@ const put = (slug: string, definition: object): Promise<unknown> =>
 
 /** Until the worker has found the new files. */
 async function untilVersion(version: string): Promise<void> {
-  while ((await ask('/v1/agents/keeper')).definition.version !== version);
+  await until(async () => (await ask('/v1/agents/keeper')).definition.version === version);
 }
 
 async function untilParked(id: string): Promise<any> {
-  for (;;) {
+  return until(async () => {
     const task = await ask(`/v1/tasks/${id}`);
     if (task.parked) return task;
     if (task.state !== 'working' && task.state !== 'submitted') throw new Error(JSON.stringify(task));
-  }
+    return undefined;
+  });
 }
 
 const ended = (id: string): Promise<any> => stack.rest(tenant.token).endedTask(id);

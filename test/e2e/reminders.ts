@@ -4,6 +4,7 @@ import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
+import { until } from '../support/until.js';
 
 /** Seconds, in hours. */
 const seconds = (count: number): number => count / 3_600;
@@ -49,7 +50,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
   async function untilSent(taskId: string, kind: string): Promise<void> {
     const isSent = (each: { kind: string; sent_at: string | null; webhooks: number }): boolean =>
       each.kind === kind && each.sent_at !== null && each.webhooks === 1;
-    while (!(await shown(taskId)).some(isSent));
+    await until(async () => (await shown(taskId)).some(isSent));
   }
   const dataOf = ({ json }: Receiver['received'][number]) => json.data as Record<string, unknown>;
   /** The notices of the receiver, such as `input-required` or `input-required reminder`. */
@@ -61,7 +62,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
         const kind = received.json.type === 'task.escalation' ? ' escalation' : '';
         return `${String(state)}${reminder === true ? ' reminder' : ''}${kind}`;
       });
-  async function until(taskId: string, what: string): Promise<void> {
+  async function untilReceived(taskId: string, what: string): Promise<void> {
     while (!received(taskId).includes(what)) await hook.reach(hook.received.length + 1);
   }
   /** A `kill -9` of the worker, and a queue that has lost everything. */
@@ -78,17 +79,17 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
       // A webhook of a killed worker is free after its lease of 15 seconds, and a reminder that is later than the escalation is not sent.
       const caller = await createAgent({ remindAfterHours: seconds(3), escalateAfterHours: seconds(45) });
       const taskId = await ask(caller);
-      await until(taskId, 'input-required');
+      await untilReceived(taskId, 'input-required');
       await crash();
-      await until(taskId, 'input-required reminder');
+      await untilReceived(taskId, 'input-required reminder');
       await untilSent(taskId, 'reminder');
       await crash();
-      await until(taskId, 'input-required escalation');
+      await untilReceived(taskId, 'input-required escalation');
       await untilSent(taskId, 'escalation');
       await crash();
       // Later events show that nothing came twice.
       await caller.call('SendMessage', sendParams('Basel', { taskId }));
-      await until(taskId, 'completed');
+      await untilReceived(taskId, 'completed');
       expect(received(taskId).filter((each) => / /.test(each))).toEqual([
         'input-required reminder',
         'input-required escalation',
@@ -117,7 +118,7 @@ describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (d
     const answered = await ask(caller);
     await caller.call('SendMessage', sendParams('Basel', { taskId: answered }));
     const waiting = await ask(caller);
-    await until(waiting, 'input-required reminder');
+    await untilReceived(waiting, 'input-required reminder');
     expect(received(answered)).toEqual(['input-required']);
   });
 });

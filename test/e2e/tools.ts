@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
+import type { BatonProcess } from '../support/baton-process.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
@@ -14,6 +15,7 @@ import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
+import type { Wired } from '../support/wire.js';
 
 const STDIO_SERVER = join(__dirname, '../support/mcp-server/stdio-server.mjs');
 const startStack = shareStack('postgres', {
@@ -68,6 +70,17 @@ describe('tools', () => {
   });
 
   describe('an agent with tools', () => {
+    /** What one of its tasks has asked before the tests, and on which worker. */
+    let asked: Wired;
+    let askedOn: BatonProcess;
+
+    beforeAll(async () => {
+      server.tools = [textTool('sign', 'signed')];
+      provider.reply({ calls: [{ name: 'desk_sign', input: { page: 3 } }] });
+      askedOn = stack.workers[0]!;
+      asked = await send('Sign it');
+    });
+
     it('goes on after its worker was killed in the middle of a call, and makes no finished call again', async () => {
       const copy = { ...heldTool('copy', 'copied'), annotations: { idempotentHint: true } };
       const pay = heldTool('pay', 'paid');
@@ -107,9 +120,6 @@ describe('tools', () => {
     });
 
     it('waits for approval, and makes the call on another worker once it has it', async () => {
-      server.tools = [textTool('sign', 'signed')];
-      provider.reply({ calls: [{ name: 'desk_sign', input: { page: 3 } }] }, { text: 'It is signed.' });
-      const asked = await send('Sign it');
       expect(asked.status).toMatchObject({
         state: 'TASK_STATE_INPUT_REQUIRED',
         message: {
@@ -120,8 +130,10 @@ describe('tools', () => {
       expect(await effectsOf(asked.id)).toMatchObject([
         { name: 'desk_sign', outcome: 'intended', ended_at: null },
       ]);
-      await stack.replaceWorkers();
+      await stack.outlive(askedOn);
       expect(callsOf('sign')).toBe(0);
+      server.tools = [textTool('sign', 'signed')];
+      provider.reply({ text: 'It is signed.' });
       const task = await send('yes', asked.id);
       expect(task.status.state).toBe('TASK_STATE_COMPLETED');
       expect(server.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
  */
 export async function until<T>(
   look: () => T | Promise<T>,
-  pauseMs = 20,
+  pauseMs = 50,
 ): Promise<Exclude<T, false | undefined>> {
   for (;;) {
     const seen = await look();
