@@ -22,7 +22,7 @@ const ARTIFACT = '{"artifactUpdate":';
 /** Whether the text of a payload is that of an artifact update. */
 export const isArtifactJson = (json: string): boolean => json.startsWith(ARTIFACT);
 
-/** What a codec has made of an event, and what the others have. */
+/** The text of an event from one codec, and those from the others. */
 export interface EncodedText {
   by: object;
   text: string;
@@ -35,7 +35,7 @@ export interface EncodedText {
  */
 export class LoggedEvent implements TaskEvent {
   private parsed: EventPayload | undefined;
-  /** What codecs have made of `json`, see `StreamItem`. */
+  /** The texts of the codecs that write it in another form, see `StreamItem`. */
   encoded: EncodedText | undefined;
 
   constructor(

@@ -15,7 +15,7 @@ const SPARE_CONNECTIONS = 32;
 const SPARE_MS = 5_000;
 /** The largest part of all connections that one address may have by default. */
 const SHARE = 0.25;
-/** Above this part of a limit its silent connections are closed. */
+/** Share of a limit above which its silent connections are closed. */
 const SHORT = 0.8;
 /** A connection that is silent for this long makes room for others. */
 const SILENT_MS = 10_000;

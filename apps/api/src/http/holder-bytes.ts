@@ -3,7 +3,7 @@ export class HolderBytes {
   private sum = 0;
   private readonly byHolder = new Map<string, number>();
 
-  /** Of all holders. */
+  /** Bytes of all holders. */
   get total(): number {
     return this.sum;
   }

@@ -159,7 +159,7 @@ export function logRequests(
 
 /** How a request ended. */
 export interface RequestEnd {
-  /** By `performance.now()`. */
+  /** Time by `performance.now()`. */
   startedAt: number;
   /** When the answer was sent, if the caller continued to send after that. */
   answeredAt?: number | undefined;
@@ -293,7 +293,7 @@ export function allowOrigins(app: NestFastifyApplication, origins: readonly stri
   });
 }
 
-/** Adds to `Vary` what an answer depends on besides what it depends on already. */
+/** Adds headers of the request to `Vary`, which lists those that the answer depends on. */
 export function vary(reply: FastifyReply, ...names: readonly string[]): void {
   const before = reply.getHeader('vary');
   reply.header('vary', [...(before === undefined ? [] : [String(before)]), ...names].join(', '));

@@ -14,7 +14,7 @@ export interface McpCall {
   readonly agent: Agent | undefined;
 }
 
-/** A list, or what it names, as the client's revision has it. @param ttlMs how long the client may keep it */
+/** A list, or one of its items, in the form of the client's revision. @param ttlMs how long the client may keep it */
 export const listed = ({ isModern }: McpRequest, result: object, ttlMs = LIST_TTL_MS): object => ({
   ...(isModern && { resultType: 'complete', ttlMs, cacheScope: 'private' }),
   ...result,

@@ -11,7 +11,7 @@ import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['time', 'action', 'target', 'who', 'from', 'outcome'];
 const NONE = 'There are no such records.';
-/** As many as a terminal scrolls back with ease. */
+/** A terminal can scroll back to all of them. */
 const DEFAULT_LIMIT = 100;
 
 interface AuditOptions extends TargetOptions, JsonOption {

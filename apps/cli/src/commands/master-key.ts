@@ -8,7 +8,7 @@ import { type Cli } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 
-/** Of one try. A key service answers within a second. */
+/** Timeout of one try. A key service answers within a second. */
 const TIMEOUT_MS = 8_000;
 /** A key service that restarts answers within seconds. */
 const TRIES = 3;

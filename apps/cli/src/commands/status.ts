@@ -11,7 +11,7 @@ import { TasksClient } from '../tasks/tasks-client.js';
 
 /** States of tasks that have not ended. */
 const STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
-/** As many tasks of a state are counted. */
+/** Maximum number of tasks of a state that are counted. */
 const MOST = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 

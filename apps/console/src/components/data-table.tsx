@@ -18,7 +18,7 @@ const isNothing = (cell: ReactNode): boolean => cell === '–' || cell === null 
 /**
  * A table that scrolls by itself where it is wider than the page, and whose rows are cards on a narrow screen. Columns of numbers
  * are aligned at the right. A card leaves out empty cells.
- * @param name what it is of, for screen readers
+ * @param name name of the table, for screen readers
  */
 export function DataTable({
   name,

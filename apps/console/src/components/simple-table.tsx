@@ -5,7 +5,7 @@ import { type DataRow, DataTable } from './data-table';
 /** Rows at first, and those that a click adds: thousands of rows would make each change of a page slow. */
 const ROWS_SHOWN = 100;
 
-/** A table of rows that are there, of which the first are shown. @param name what it is of, for screen readers */
+/** A table of loaded rows. It shows the first ones. @param name name of the table, for screen readers */
 export function SimpleTable({
   name,
   titles,

@@ -13,7 +13,8 @@ export interface RunningRedis {
 }
 
 /** The path of `redis-server` or `valkey-server` on PATH, if there is one. */
-export function findRedisBinary(path = process.env.PATH ?? ''): string | undefined {
+export function findRedisBinary(): string | undefined {
+  const path = process.env.PATH ?? '';
   const candidates = ['redis-server', 'valkey-server'].flatMap((name) =>
     path.split(delimiter).map((folder) => join(folder, name)),
   );

@@ -12,7 +12,7 @@ import {
 
 const TEXT_NAME = 'response';
 
-/** What an artifact is to Arbiter: text of the reply, and what is left of it as an artifact of its own. */
+/** An artifact as Arbiter's clients get it: the text of the reply, and the rest as an artifact of its own. */
 interface Pieces {
   text: string;
   other?: Artifact;

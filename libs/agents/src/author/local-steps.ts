@@ -83,7 +83,7 @@ interface LocalExecution {
   onSuspend?: () => void;
   /** Answers the model calls. Default: those of the test, from the first one */
   callModel?: ReturnType<typeof scriptedModels>;
-  /** Gets what a worker would store. */
+  /** Gets the entries that a worker would store. */
   onSay?: (message: StepMessage) => void;
   /** Steps of an execution before. They are not run. */
   recorded?: readonly RecordedStep[];

@@ -85,7 +85,7 @@ export interface UndoneSteps {
 /** Time for one replay, and to come to the steps that are to be undone: the code may wait for something that no step has. */
 const REPLAY_MS = 10_000;
 
-/** As long as a worker waits for an executor that was canceled. */
+/** Time that an executor has to stop after `cancelTask`, as in a worker. */
 const STOP_MS = 2_000;
 
 /** More are an agent that does not end. */

@@ -5,7 +5,7 @@ import { NOTE_AGENT_VERSIONS } from '../runs/agent-version.js';
 import { APPEND } from '../runs/append.js';
 import { CLAIM } from '../runs/claim.js';
 import { READ_CLAIMED } from '../runs/claimed-run.js';
-import { GIVE_UP } from '../runs/errors.js';
+import { GIVE_UP } from '../runs/give-up.js';
 import { HEARTBEAT } from '../runs/leases/heartbeat.js';
 import { READ_EAGER_RUNS } from '../runs/read-eager-run.js';
 import { IS_SUSPECT, POSTPONE } from '../runs/quarantine.js';

@@ -24,7 +24,7 @@ export interface RunsOfClass {
   more: boolean;
   /** When the oldest of them was accepted. Null: there is none. */
   oldestAt: Date | null;
-  /** For how long that was ago, in seconds, by the clock of Postgres. */
+  /** Seconds since then, by the clock of Postgres. */
   oldestSeconds: number;
 }
 

@@ -195,7 +195,7 @@ WHERE s.tenant_id = taken.tenant_id AND s.id = taken.id
 RETURNING ${SCHEDULE}`,
 };
 
-/** For how long the longest overdue schedule has been so, in seconds. Leased schedules count until their time is handled. */
+/** Seconds since the longest overdue schedule was due. Leased schedules count until their time is handled. */
 export const OVERDUE: Statement = {
   text: `
 SELECT coalesce(extract(epoch FROM now() - min(coalesce(s.pending_at, s.next_at))), 0)::float8 AS seconds

@@ -199,7 +199,7 @@ export class ScheduleStore {
     });
   }
 
-  /** For how long the longest overdue schedule of all tenants has been so, in seconds; 0 = none is overdue. */
+  /** Seconds since the longest overdue schedule of all tenants was due; 0 = none is overdue. */
   async overdueSeconds(): Promise<number> {
     const [row] = await this.database.systemQuery<{ seconds: number }>(sql.OVERDUE, []);
     return row?.seconds ?? 0;

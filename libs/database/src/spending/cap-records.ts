@@ -36,7 +36,7 @@ export interface SpendingCap {
 export interface SpendingCapUse extends SpendingCap {
   /** First day of the period; null: it is a life. */
   periodStart: string | null;
-  /** For a cap of each: of the subject that has spent most. */
+  /** For a cap of each subject: the amount of the one that has spent most. */
   usedMicros: number;
   /** What persons have let tasks spend beyond the cap, of all subjects. It is not in `usedMicros`. */
   allowedMicros: number;

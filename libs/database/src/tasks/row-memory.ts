@@ -40,7 +40,7 @@ export class RowMemory implements ReadMemory {
     this.giveBack(this.held - Math.min(bytes, this.held));
   }
 
-  /** For tasks with more than came with their rows. Gives back first what it holds: who holds some does not wait. */
+  /** Takes memory for content that did not come with the rows. Gives back its own first: a caller that holds some never waits. */
   take(bytes: number): Promise<boolean> {
     this.giveBack(this.held);
     return this.memory.take(bytes);

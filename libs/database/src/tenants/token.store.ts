@@ -59,7 +59,7 @@ export class TokenStore {
     return this.catalog.change(tenantId, create, 'tokens are made');
   }
 
-  /** By hash. Also finds revoked and expired tokens, and those whose former secret it is: the caller decides about them. */
+  /** By hash. Also finds revoked and expired tokens, and tokens by their former secret: the caller decides about them. */
   async byHashes(hashes: readonly string[]): Promise<Map<string, FoundToken>> {
     const rows = await this.catalog.query<ApiTokenRow>(BY_HASHES, [hashes]);
     const found = new Map<string, FoundToken>();

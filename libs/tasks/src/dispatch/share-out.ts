@@ -12,23 +12,18 @@ export interface Claimant {
 /**
  * Shares free dispatch slots: each goes to the tenant that would then have the fewest for its weight. Over time this is weighted max-min
  * fairness. A tenant gets more for its weight than another one only if the other one has no more runs. No slot stays free while a waiting run
- * may use it.
+ * may use it. Chance decides among equal tenants, so that no process always prefers the same one.
  *
- * @param random from 0 to below 1; chooses the first among equal tenants, so that no process always prefers the same one
  * @returns slots by tenant, for those who get some
  */
-export function shareOut(
-  slots: number,
-  claimants: readonly Claimant[],
-  random: () => number = Math.random,
-): Map<string, number> {
-  const entries: Candidate[] = claimants.map((claimant) => ({ claimant, got: 0, tie: random() }));
+export function shareOut(slots: number, claimants: readonly Claimant[]): Map<string, number> {
+  const entries: Candidate[] = claimants.map((claimant) => ({ claimant, got: 0, tie: Math.random() }));
   const granted = new Map<string, number>();
   for (let left = slots; left > 0; left--) {
     const next = neediest(entries);
     if (!next) break;
     next.got += 1;
-    next.tie = random();
+    next.tie = Math.random();
     granted.set(next.claimant.tenantId, next.got);
   }
   return granted;

@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { EagerRunSeal } from './eager-run-seal.js';
 
-/** As many as a worker can begin in a lease, and more. */
+/** Maximum number of ids that are kept. A worker begins fewer runs during a lease. */
 const MAX_RECEIVED = 20_000;
 
 /** The worker for which a new run may be claimed. */

@@ -10,7 +10,7 @@ import { actorOf } from '../core/actor.js';
  */
 @Injectable()
 export class CallerExchanges {
-  /** To read the settings of an agent takes longer than the rest. */
+  /** Cached, because reading the settings of an agent takes longer than the rest. */
   private readonly servers = new WeakMap<AgentDefinition, OAuthServer[]>();
 
   constructor(private readonly exchanges: TokenExchanges) {}

@@ -14,7 +14,7 @@ const MAX_TEXT = 255;
 const MAX_AGENTS = 100;
 /** Each token of the issuer is compared with all rules. */
 const MAX_GRANTS = 100;
-/** Above what one process can answer. */
+/** More requests a second than a process can answer. */
 const MAX_RATE = 999_999;
 
 const text = z

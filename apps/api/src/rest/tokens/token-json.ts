@@ -189,7 +189,7 @@ const exceeds = (field: string, why: string): ProtocolError =>
 
 const has = ({ scopes }: Caller, scope: Scope): boolean => scopes.includes('admin') || scopes.includes(scope);
 
-/** When what the caller gives has to end. People sign in again: theirs is not bound to their session. */
+/** When tokens that the caller creates must end. Those that a user creates may outlive the session of the user. */
 const endOf = ({ principal, expiresAt }: Caller): Date | undefined =>
   principal.kind === 'token' ? expiresAt : undefined;
 

@@ -175,7 +175,7 @@ export class UsageController {
   }
 }
 
-/** A table with titles. The key has the name of what it is, and the cost that of its currency. */
+/** A table with titles. The title of the key is the kind of the groups. That of the cost names the currency. */
 function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)[][] {
   const titles = [
     by,

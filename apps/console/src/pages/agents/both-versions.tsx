@@ -60,7 +60,7 @@ export function BothVersions({
       return { stable: { id: ofStable, version: stable }, next: { id: ofNext, version } };
     },
   });
-  // Others get what has a share.
+  // Other callers get a version that has a share.
   const isTaken = next !== undefined && next.share > 0;
   return (
     <Section title="Try both versions">
@@ -120,7 +120,7 @@ function Both({ tried: { stable, next } }: { tried: Tried }) {
   );
 }
 
-/** That another version has answered. Nothing if it is the wanted version, or if that is unknown. */
+/** A notice that another version has answered. Empty if it is the wanted version, or if the version is unknown. */
 function OtherVersion({
   name,
   wanted,

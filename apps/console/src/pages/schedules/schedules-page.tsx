@@ -238,7 +238,7 @@ function messageText({ message }: Pick<Schedule, 'message'>): string {
   return parts.flatMap(({ text }) => text ?? []).join('\n');
 }
 
-/** What a schedule is made of. @param schedule what it is now */
+/** The fields of the form. @param schedule their present values */
 function Fields({ schedule }: { schedule?: Schedule }) {
   return (
     <>

@@ -8,7 +8,7 @@ import { AgentPool } from './agent-pool.js';
 import { processOptions, turnSettings } from './executor-config.js';
 import { ProcessSlots } from './process-slots.js';
 import type { LoadFault } from './protocol.js';
-import { toolFiles } from './tool-files.js';
+import { functionFiles } from './function-files.js';
 
 /** An `InstalledAgent`, as its folder has it. */
 interface AgentFolder {
@@ -79,7 +79,7 @@ export class AgentPools implements OnApplicationShutdown {
    */
   async reload({ slug, code, definition }: AgentFolder, signal: AbortSignal): Promise<LoadFault | undefined> {
     const options = processOptions({ slug, definition }, this.environment, this.logger);
-    const hasCode = options.code.kind !== 'tools' || (await toolFiles(options.code.folder)).length > 0;
+    const hasCode = options.code.kind !== 'tools' || (await functionFiles(options.code.folder)).length > 0;
     if (!hasCode) {
       this.replace({ slug, code }, undefined);
       return undefined;

@@ -20,7 +20,7 @@ import type { AgentPool } from './agent-pool.js';
 import { AgentPools } from './agent-pools.js';
 import type { DeclaredTool } from './protocol.js';
 import { callRequest, callResult } from './tool-call-request.js';
-import { toolFiles } from './tool-files.js';
+import { functionFiles } from './function-files.js';
 import { portsOf } from './turn-ports.js';
 import type { TurnStream } from './turn-stream.js';
 
@@ -46,7 +46,7 @@ export class FunctionTools implements ToolSource {
   private async hasFunctions({ agent: { slug, origin, definition, folder } }: Turn): Promise<boolean> {
     const { agentsDir } = this.environment;
     if (origin !== 'installed' || definition.runtime !== 'llm' || !agentsDir) return false;
-    return (await toolFiles(folder ?? join(agentsDir, slug))).length > 0;
+    return (await functionFiles(folder ?? join(agentsDir, slug))).length > 0;
   }
 
   private async toolsOf(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<AgentTool[]> {

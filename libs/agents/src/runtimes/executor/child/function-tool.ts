@@ -33,7 +33,7 @@ export interface FunctionToolCall {
 export interface FunctionTool<Input> {
   /** Tells the model what the function does and when to call it. */
   description: string;
-  /** Of an object. A JSON schema, or a schema of zod: then `execute` gets what zod makes of the input. */
+  /** The schema of an object, as a JSON schema or of zod. With zod, `execute` gets the parsed input. */
   inputSchema: ToolSchema<Input> | Readonly<Record<string, unknown>>;
   /** A person must approve each call. Default: false */
   needsApproval?: boolean;

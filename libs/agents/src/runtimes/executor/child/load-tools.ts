@@ -1,7 +1,7 @@
 import { join, parse } from 'node:path';
 import type { FunctionTool, ToolSchema } from './function-tool.js';
 import type { DeclaredTool } from '../protocol.js';
-import { toolFiles } from '../tool-files.js';
+import { functionFiles } from '../function-files.js';
 import { defaultExport, importModule } from './load-executor.js';
 import { LoadError } from './load-error.js';
 
@@ -27,7 +27,7 @@ const ON_UNKNOWN: readonly unknown[] = ['repeat', 'ask', 'fail'];
  * @throws Error with the file and the problem; `loadFaultOf` reads it
  */
 export async function loadTools(folder: string): Promise<LoadedTool[]> {
-  const files = await toolFiles(folder);
+  const files = await functionFiles(folder);
   if (files.length > MAX_TOOLS) throw new Error(`tools/ has more than ${MAX_TOOLS} modules`);
   const tools = new Map<string, LoadedTool>();
   for (const file of files) {
