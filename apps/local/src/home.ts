@@ -110,9 +110,3 @@ export class Home {
     }
   }
 }
-
-/** Adds a remedy for the person at the terminal to the rejection of a promise. */
-export const orTell = <T>(promise: Promise<T>, remedy: string): Promise<T> =>
-  promise.catch((error: unknown) => {
-    throw new StartError(`${messageOf(error)}. ${remedy}`);
-  });

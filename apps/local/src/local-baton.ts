@@ -14,8 +14,8 @@ import { existsSync } from 'node:fs';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
 import { FirstAgent } from './first-agent.js';
-import { type Demo, type Home, orTell } from './home.js';
-import { StartError } from './start-error.js';
+import type { Demo, Home } from './home.js';
+import { withRemedy, StartError } from './start-error.js';
 import { LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
 import { newPrintedLink, type PrintedLink } from './printed-link.js';
@@ -80,14 +80,14 @@ export class LocalBaton {
       PORT: String(port),
     });
     const migrating = loadEnvironment({ ...this.source, ...services });
-    await orTell(
+    await withRemedy(
       this.migrate(postgres.ownerUrl?.() ?? migrating.databaseDirectUrl, migrating),
       postgres.remedy,
     );
     const variables = { ...services, ...(await this.masterKey(migrating)) };
     const environment = loadEnvironment({ ...this.source, ...variables });
     await this.compareMasterKey(environment);
-    const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
+    const demo = await withRemedy(prepareDemo(environment, this.home), redis.remedy);
     const runtime = { databaseUrl: environment.databaseDirectUrl, redisUrl: environment.redisUrl ?? null };
     this.home.writeRuntime(runtime);
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);

@@ -84,17 +84,6 @@ function masterKeysOf(source: MasterKeySource): ReturnType<typeof readMasterKeys
 
 type ProcessSettings = Readonly<ReturnType<typeof readProcess>>;
 
-/**
- * The limits of a tenant where it has no own value. A tenant that predates the default retention has none, unless the operator
- * has set LIMIT_RETENTION_DAYS.
- */
-export function defaultLimitsOf(
-  { defaultLimits, isRetentionSet }: Pick<ProcessSettings, 'defaultLimits' | 'isRetentionSet'>,
-  { predatesRetention = false }: { predatesRetention?: boolean } = {},
-): Readonly<TenantLimits> {
-  return predatesRetention && !isRetentionSet ? { ...defaultLimits, retentionDays: null } : defaultLimits;
-}
-
 /** Gives a class a property for each setting, of the type that the table in settings.ts has for it. */
 const SettingsBase = Object as unknown as new () => ProcessSettings;
 

@@ -5,13 +5,8 @@ export {
   MAX_EGRESS_PATTERNS,
   parseEgressPattern,
 } from './egress-pattern.js';
-export {
-  defaultLimitsOf,
-  Environment,
-  loadEnvironment,
-  loadLocalEnvironment,
-  type LocalEnvironment,
-} from './environment.js';
+export { Environment, loadEnvironment, loadLocalEnvironment, type LocalEnvironment } from './environment.js';
+export { defaultLimitsOf } from './default-limits.js';
 export {
   type EnvironmentSource,
   processEnvironment,

@@ -1,4 +1,5 @@
-import { defaultLimitsOf, loadEnvironment } from './environment.js';
+import { loadEnvironment } from './environment.js';
+import { defaultLimitsOf } from './default-limits.js';
 import { DEFAULT_LIMITS, LIMIT_NAMES, storedLimits } from './limits.js';
 
 describe('limits that are stored', () => {

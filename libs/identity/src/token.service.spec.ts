@@ -87,7 +87,7 @@ describe('tokens', () => {
   });
 
   it.each(['', 'baton_', 'baton_short', `${guess()}x`, `other_${guess()}`, 'x'.repeat(100_000)])(
-    'what is not of their form is refused without asking the database: %.20s',
+    'a text of another form is refused without a query: %.20s',
     async (secret) => {
       const { one, tokens } = await setUp();
       expect(await one.verify(secret)).toEqual({ ok: false, reason: 'unknown' });

@@ -46,7 +46,7 @@ describe('request rates', () => {
     expect(await Promise.all(spend(rates, 3, 1))).toEqual([refused, refused, refused]);
   });
 
-  it('of a burst are counted by the process alone after one question without an answer', async () => {
+  it('of a burst are counted in the process when the shared counter does not answer the first request', async () => {
     const asked: number[] = [];
     class Away extends RateLimiterMemory {
       override consume(_key: string, points = 1): Promise<RateLimiterRes> {

@@ -71,7 +71,7 @@ describe.each(DRIVERS)('the ticks of schedules on %s', (driver) => {
     expect(inbox.items.filter(({ scheduleId }) => scheduleId === stopped)).toEqual([]);
   });
 
-  it('may be stopped for a schedule that has none', async () => {
+  it('can be stopped for a schedule without ticks', async () => {
     await expect(one.stopTicks(randomUUID())).resolves.toBeUndefined();
   });
 });

@@ -44,7 +44,7 @@ const redirect =
     response.writeHead(status, { location }).end();
   };
 
-describe('the way out', () => {
+describe('outbound calls', () => {
   let server: LoopbackServer;
   const opened: Outbound[] = [];
 
@@ -255,7 +255,7 @@ describe('the way out', () => {
     ['http://me:secret@127.0.0.1/', 'must not hold a user name or password'],
     ['not a url', 'not a URL'],
     ['http://127.0.0.1:25/', 'the port of "127.0.0.1:25" is not one for HTTP'],
-  ])('takes no %s', async (wrong, reason) => {
+  ])('refuse %s', async (wrong, reason) => {
     await expect(local().fetch(wrong)).rejects.toThrow(reason);
     await expect(local().fetch(wrong)).rejects.not.toThrow('secret');
   });

@@ -335,7 +335,7 @@ describe('extensions', () => {
     expect((await call({})).headers.get('a2a-extensions')).toBeNull();
   });
 
-  it('names a required one that is missing', async () => {
+  it('names a missing required extension', async () => {
     declare({ uri: 'urn:must', required: true });
     const answer = await outcome(await call({ 'a2a-extensions': 'urn:other' }));
     expect(answer).toMatchObject({ http: 200, code: -32008, id: 2 });

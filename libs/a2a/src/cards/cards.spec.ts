@@ -158,7 +158,7 @@ describe('an extended card', () => {
   };
   const withExtended: Agent = { ...agent, definition: { ...agent.definition, extended } };
 
-  it('is declared by the card, in either generation, which has nothing of it', () => {
+  it('is declared by the card, in both forms, which has nothing of its content', () => {
     const json = encodeCard(buildAgentCard(withExtended, 'https://host/base/'), 'both');
     expect(json).toMatchObject({
       capabilities: { extendedAgentCard: true },

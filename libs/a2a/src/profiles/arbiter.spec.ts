@@ -194,7 +194,7 @@ describe('arbiter: a task', () => {
 });
 
 describe('arbiter: a card', () => {
-  it('A-47 is Arbiter’s', () => {
+  it('A-47 has the skills, modes and URL that clients of Arbiter read', () => {
     const definition = {
       name: 'Echo',
       description: 'Says it again',

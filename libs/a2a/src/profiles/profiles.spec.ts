@@ -54,7 +54,7 @@ describe('the paths of the profiles', () => {
 });
 
 describe('the names of the profiles', () => {
-  it('are their rows', () => {
+  it('are the keys of their rows', () => {
     for (const [name, profile] of Object.entries<Profile>(PROFILES)) expect(profile.name).toBe(name);
   });
 });

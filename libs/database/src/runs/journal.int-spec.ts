@@ -22,14 +22,14 @@ describe('the journal of a task', () => {
     );
   });
 
-  it('has an entry once that is written again', async () => {
+  it('keeps one entry when it is written twice', async () => {
     const run = await startTask(stores);
     expect(await journal.append(run, 1, 'first')).toBe(true);
     expect(await journal.append(run, 1, 'again')).toBe(true);
     expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['first']);
   });
 
-  it('has an entry once that is written again while the first write still waits', async () => {
+  it('keeps one entry when it is written again while the first write waits', async () => {
     const run = await startTask(stores);
     const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
     const { writes } = await stores.database.inSystem(async (transaction) => {

@@ -239,14 +239,14 @@ describe('EventWriter', () => {
     expect([ports.trace, ports.refused]).toEqual([[], 1]);
   });
 
-  it('forgets what was not appended when the run is stopped', async () => {
+  it('drops events that were not appended when the run is stopped', async () => {
     await writer.write(chunk('a'));
     writer.discard();
     await expect(writer.flush()).rejects.toThrow(AppendRefused);
     expect(ports.trace).toEqual([]);
   });
 
-  it('rejects at once with what the log refuses, for all that wait for the agent; the platform still ends the turn', async () => {
+  it('rejects the output that the log cannot store, and all that follows; the platform still ends the turn', async () => {
     const refusal = Object.assign(new Error('value too large'), { code: '54000' });
     let tries = 0;
     ports.answer = async (batch) => {

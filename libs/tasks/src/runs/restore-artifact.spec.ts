@@ -36,7 +36,7 @@ async function restore(log: ReturnType<typeof logOf>) {
 }
 
 describe('an artifact that is too large to be held (invariant 10)', () => {
-  it('is said again page by page, in place of what a dead attempt had sent', async () => {
+  it('is published again page by page, in place of the output of a dead attempt', async () => {
     const log = logOf(true, [update('one', true), update('two', true)], [update('three', true)]);
     expect(await restore(log)).toEqual({
       said: [

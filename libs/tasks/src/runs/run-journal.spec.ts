@@ -70,7 +70,7 @@ describe('the journal of a run', () => {
     expect(store.rows.map(({ value }) => value)).toEqual(['before', 'a', 'b', 'c']);
   });
 
-  it('has an entry once whose answer was lost', async () => {
+  it('writes an entry once if the answer of Postgres was lost', async () => {
     store.answersToLose = 1;
     await Promise.all([journal.append('a'), journal.append('b')]);
     expect(store.rows.map(({ value }) => value)).toEqual(['before', 'a', 'b']);

@@ -56,7 +56,7 @@ describe('a turn of an agent elsewhere', () => {
     expect(said).toHaveLength(1);
   });
 
-  it('is left alone elsewhere when its worker shuts down', async () => {
+  it('is not canceled at the remote agent when its worker shuts down', async () => {
     const remote = await elsewhere.start();
     const stop = new AbortController();
     for await (const _ of elsewhere.say(turnAt(remote.url, 'wait'), stop.signal)) stop.abort('shutdown');

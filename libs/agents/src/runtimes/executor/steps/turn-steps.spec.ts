@@ -1078,7 +1078,7 @@ describe('an agent that begins anew', () => {
 });
 
 describe('the members of the first request beside its message', () => {
-  it('is there again when the code runs anew with an answer', async () => {
+  it('are the same when the code runs again with an answer', async () => {
     const code: Code = async ({ waitForInput }, _bus, { request }) => {
       await waitForInput('name', 'Your name?');
       return request.metadata;

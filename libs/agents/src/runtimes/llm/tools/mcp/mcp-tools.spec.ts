@@ -275,7 +275,7 @@ describe('MCP tools', () => {
       await server.left();
     });
 
-    it.each(['http', 'sse'])('is one that does not answer, over %s', async (transport) => {
+    it.each(['http', 'sse'])('names a server that does not answer in time, over %s', async (transport) => {
       const silent = createServer(() => undefined).listen(0, '127.0.0.1');
       await once(silent, 'listening');
       const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/mcp`;

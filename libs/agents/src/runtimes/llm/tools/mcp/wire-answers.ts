@@ -1,6 +1,6 @@
 import type { JsonObject } from '@baton/a2a';
 import { type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
-import { MAX_SAID, McpFailure, type McpFailureDetails, unreadable } from './mcp-failure.js';
+import { MAX_SAID, McpFailure, unreadable } from './mcp-failure.js';
 
 export type RequestId = string | number;
 
@@ -87,14 +87,6 @@ function serverError(error: unknown): McpFailure | undefined {
   const named = isCode ? `the error ${String(code).slice(0, 40)}` : 'an error';
   const rpc = typeof code === 'number' ? { rpc: { code, ...(data !== undefined && { data }) } } : {};
   return new McpFailure('error', `it answers with ${named}`, { serverText: text.slice(0, MAX_SAID), ...rpc });
-}
-
-/** A JSON-RPC error in the body of an HTTP error: its code and message. */
-export function errorInBody(body: unknown): Pick<McpFailureDetails, 'serverText' | 'rpc'> | undefined {
-  const { error } = (typeof body === 'object' && body !== null ? body : {}) as JsonObject;
-  const { code, message, data } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject;
-  if (typeof message !== 'string' || typeof code !== 'number') return undefined;
-  return { serverText: `${code} ${message}`, rpc: { code, ...(data !== undefined && { data }) } };
 }
 
 /** The used members of the answer to `initialize`. Undefined: it is not one. */

@@ -1,12 +1,20 @@
-import { decodeText, isEventStream, jsonExcess, parseBoundedJson } from '@baton/a2a';
+import { decodeText, isEventStream, jsonExcess, parseBoundedJson, type JsonObject } from '@baton/a2a';
 import { OutboundRefused } from '@baton/outbound';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { createParser } from 'eventsource-parser';
 import { beginningOf } from '../../../../outbound/beginning-of.js';
 import { wellFormedRequest } from '../../../../outbound/well-formed-request.js';
-import { BROKEN, MAX_SAID, McpFailure, httpRefusal, textOfPage, unreadable } from './mcp-failure.js';
-import { type RequestId, type WireAnswers, errorInBody } from './wire-answers.js';
+import {
+  BROKEN,
+  MAX_SAID,
+  McpFailure,
+  httpRefusal,
+  textOfPage,
+  unreadable,
+  type McpFailureDetails,
+} from './mcp-failure.js';
+import type { RequestId, WireAnswers } from './wire-answers.js';
 
 /** The effect key of a call in its `_meta`. MCP itself has no member for it. */
 export const EFFECT_KEY = 'baton/effectKey';
@@ -182,4 +190,12 @@ function typed(headers: Headers, type: string): Headers {
   for (const name of ['content-length', 'content-encoding']) copy.delete(name);
   copy.set('content-type', type);
   return copy;
+}
+
+/** A JSON-RPC error in the body of an HTTP error: its code and message. */
+function errorInBody(body: unknown): Pick<McpFailureDetails, 'serverText' | 'rpc'> | undefined {
+  const { error } = (typeof body === 'object' && body !== null ? body : {}) as JsonObject;
+  const { code, message, data } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject;
+  if (typeof message !== 'string' || typeof code !== 'number') return undefined;
+  return { serverText: `${code} ${message}`, rpc: { code, ...(data !== undefined && { data }) } };
 }
