@@ -333,6 +333,21 @@ describe('a child', () => {
     }
   });
 
+  it('is not made for a parent that is canceled while its creation waits', async () => {
+    const parent = await startTask(stores);
+    const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+    const { creating } = await stores.database.inSystem(async (transaction) => {
+      const cancel = `UPDATE tasks SET state = ${TASK_STATE_CANCELED}, active_run_id = NULL WHERE id = $1`;
+      await transaction.query({ text: cancel }, [parent.taskId]);
+      const creating = Promise.allSettled([stores.tasks.create(childOf(parent))]);
+      while ((await sql(stores, blocked)).length === 0);
+      return { creating };
+    });
+    expect(await creating).toMatchObject([
+      { status: 'rejected', reason: expect.any(ParentOverError) as Error },
+    ]);
+  });
+
   it('is not made for an attempt that no longer owns the run of the parent', async () => {
     const old = await startTask(stores);
     await stores.runs.returnToQueue(old);

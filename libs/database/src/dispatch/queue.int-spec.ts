@@ -74,7 +74,7 @@ it('has each run in its class, and the oldest of each', async () => {
   expect(oldestWaiting!.acceptedAt).toEqual(classes.backoff.oldestAt);
 });
 
-it('counts the slots of workers with a recent heartbeat', async () => {
+it('counts the workers with a recent heartbeat, and their slots', async () => {
   for (const [id, concurrency] of [
     ['live', 10],
     ['other', 5],
@@ -83,6 +83,7 @@ it('counts the slots of workers with a recent heartbeat', async () => {
     await stores.workers.seen({ id, host: 'h', pid: 1, concurrency }, MINUTE_S * 1_000);
   await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'silent'`);
   expect((await queue.read(MINUTE_S * 1_000)).slots).toBe(15);
+  expect((await stores.workers.load(MINUTE_S * 1_000)).liveWorkers).toBe(2);
 });
 
 it('has the age of the oldest run that no worker has, of any tenant', async () => {

@@ -1,7 +1,8 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { Database, Statement } from '../connection/database.js';
-import { RetentionStore, type RunKey } from '../index.js';
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { DeadPushStore, RetentionStore, type RunKey, WebhookDeliveryStore } from '../index.js';
 import {
   chunk,
   endTurn,
@@ -14,6 +15,8 @@ import {
 } from '../stores.fixture.js';
 
 // Whatever appends to the log of a task makes its configs due, in the same transaction.
+
+const WEBHOOK_ID = randomUUID();
 
 let stores: Stores;
 
@@ -65,14 +68,14 @@ const complete = (database: Database, { tenantId, taskId }: RunKey, sequence: nu
 const append = (run: RunKey, afterSequence: number, count = 1) =>
   stores.runs.append(run, { afterSequence, events: Array.from({ length: count }, () => chunk(run, 'a')) });
 
-/** Until a statement waits for the lock of a row. */
-async function untilOneWaits(): Promise<void> {
+/** Until a statement waits for the lock of a row, or has ended without. */
+async function untilOneWaits(hasEnded: () => boolean = () => false): Promise<void> {
   for (;;) {
     const waiting = await sql(
       stores,
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     );
-    if (waiting.length > 0) return;
+    if (waiting.length > 0 || hasEnded()) return;
   }
 }
 
@@ -156,6 +159,37 @@ describe('a wake-up is not lost', () => {
     });
     await completed;
     expect(await configsOf(run)).toMatchObject([{ delivered_sequence: 3, head_sequence: 4, is_due: true }]);
+  });
+
+  it.each<[string, (run: RunKey) => Promise<unknown>, string]>([
+    [
+      'its dead configs are delivered again',
+      ({ tenantId, taskId }) =>
+        new DeadPushStore(stores.database).redeliver({ tenantId, taskId }, undefined, PLATFORM_ACTOR),
+      `state = 'dead'`,
+    ],
+    [
+      'a webhook gets it again',
+      ({ tenantId, taskId }) =>
+        new WebhookDeliveryStore(stores.database).redeliver(tenantId, WEBHOOK_ID, taskId, PLATFORM_ACTOR),
+      `state = 'dead', webhook_id = '${WEBHOOK_ID}'`,
+    ],
+  ])('when the log of a task grows while %s', async (_, redeliver, columns) => {
+    const run = await startTask(stores, newTask());
+    const other = await startTask(stores, newTask({ tenantId: run.tenantId }));
+    await addConfigs(run, 'a');
+    await addConfigs(other, 'a');
+    await sql(stores, `UPDATE push_configs SET ${columns} WHERE tenant_id = '${run.tenantId}'`);
+    const { redelivered } = await stores.database.inTenant(run.tenantId, async (transaction) => {
+      await transaction.query(APPEND, [run.tenantId, run.taskId]);
+      let ended = false;
+      const redelivering = redeliver(run).finally(() => (ended = true));
+      await untilOneWaits(() => ended);
+      return { redelivered: redelivering };
+    });
+    await redelivered;
+    expect(await configsOf(run)).toMatchObject([{ state: 'active', head_sequence: 3, is_due: true }]);
+    expect(await configsOf(other)).toMatchObject([{ state: 'dead', head_sequence: 2, is_due: false }]);
   });
 
   it('whatever the order', async () => {

@@ -5,7 +5,7 @@ import { endTurn, openStores, sql, startTask, type Stores } from '../stores.fixt
 let stores: Stores;
 let lines: ConsoleLineStore;
 beforeAll(async () => {
-  stores = await openStores(4);
+  stores = await openStores();
   lines = new ConsoleLineStore(stores.database);
 });
 afterAll(async () => stores.close());
@@ -58,9 +58,16 @@ describe('the console of a task', () => {
   it('has no line twice and loses none when two attempts write at a time', async () => {
     const run = await startTask(stores);
     const attempts = [1, 2, 3, 4].map((attempt) => ({ ...run, attempt }));
-    await Promise.all(
-      attempts.map((each) => lines.append(each, [line(`a ${each.attempt}`), line(`b ${each.attempt}`)])),
-    );
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+    const { written } = await stores.database.inSystem(async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [run.taskId]);
+      const appends = Promise.all(
+        attempts.map((each) => lines.append(each, [line(`a ${each.attempt}`), line(`b ${each.attempt}`)])),
+      );
+      while ((await sql(stores, waiting)).length < attempts.length);
+      return { written: appends };
+    });
+    await written;
     const kept = await lines.read(run.tenantId, run.taskId, all);
     expect(kept.map(({ position }) => position)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(new Set(kept.map(({ text }) => text)).size).toBe(8);

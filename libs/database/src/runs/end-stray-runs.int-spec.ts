@@ -91,6 +91,21 @@ describe('a run that is not the active run of its task', () => {
   });
 });
 
+it('a stray run that something holds is left to the next sweep, which waits for no lock', async () => {
+  const { tenantId, runId, taskId } = await busyTenant();
+  await cancelWithoutRun(taskId);
+  await makeStale(runId);
+  const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+  await stores.database.inSystem(async (transaction) => {
+    await transaction.query({ text: 'SELECT FROM runs WHERE id = $1 FOR UPDATE' }, [runId]);
+    let found: unknown[] | undefined;
+    void endStray().then((runs) => (found = runs));
+    while (found === undefined && (await sql(stores, blocked)).length === 0);
+    expect(found).toEqual([]);
+  });
+  expect(await endStray()).toEqual([{ tenantId, taskId, runId }]);
+});
+
 it('runs of tasks that have them stay, however old', async () => {
   const queued = newTask();
   await stores.tasks.create(queued);

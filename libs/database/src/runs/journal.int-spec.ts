@@ -3,6 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { JournalStore, type RunKey, RunStore } from '../index.js';
 import { type Stores, chunk, newTask, openStores, sql, startTask, status, texts } from '../stores.fixture.js';
 
+/** A longer name of a tool is not shown. */
+const LONGEST_NAME = 't'.repeat(128);
+
 let stores: Stores;
 let journal: JournalStore;
 beforeAll(async () => {
@@ -197,7 +200,12 @@ describe('the journal of a task', () => {
       cacheWriteTokens: 3,
     };
     const call = (toolName: string) => ({ type: 'tool-call', toolCallId: 'c', toolName, input: {} });
-    const content = [{ type: 'text', text: 'secret \u0000 \ud800' }, call('a"b'), call('x'.repeat(1_000))];
+    const content = [
+      { type: 'text', text: 'secret \u0000 \ud800' },
+      call('a"b'),
+      call('x'.repeat(1_000)),
+      call(LONGEST_NAME),
+    ];
     const time = { at: '2026-01-31T12:00:00.000Z', ms: 70 };
     const values = [
       { kind: 'asked', at: 0 },
@@ -247,7 +255,7 @@ describe('the journal of a task', () => {
     const known = { runId, attempt, model: 'o/m', ...tokens, ...answered };
     const calls = [
       { ...known, position: 2, ...time, finish: null, error: 'o failed (500).' },
-      { ...known, position: 3, ...time, finish: 'tool-calls', tools: ['a"b', '…'] },
+      { ...known, position: 3, ...time, finish: 'tool-calls', tools: ['a"b', '…', LONGEST_NAME] },
       {
         ...known,
         position: 4,
@@ -287,15 +295,17 @@ describe('the journal of a task', () => {
       { kind: 'result', callId: 'c', result: { ok: true, content } },
       step('two'),
       result('x'.repeat(1_000), false),
+      result(LONGEST_NAME, true),
     ];
     for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
     const known = { runId, attempt, ...time };
     const calls = [
       { ...known, position: 2, tool: 'desk_pay', ok: true, call: null },
       { ...known, position: 5, tool: '…', ok: false, call: null },
+      { ...known, position: 6, tool: LONGEST_NAME, ok: true, call: null },
     ];
     expect(await journal.toolCalls(tenantId, taskId, 100)).toEqual(calls);
-    expect(await journal.toolCalls(tenantId, taskId, 1)).toEqual(calls.slice(1));
+    expect(await journal.toolCalls(tenantId, taskId, 1)).toEqual(calls.slice(-1));
     expect(await journal.entry(tenantId, taskId, 2)).toEqual({ runId, position: 2, value: values[1] });
     expect(await journal.modelStep(tenantId, taskId, 2)).toEqual({ runId, position: 4, value: values[3] });
     expect(await journal.modelStep(tenantId, taskId, 3)).toBeUndefined();
@@ -326,11 +336,11 @@ describe('the journal of a task', () => {
     const open = () => journal.openCalls(tenantId, taskId);
     expect(await open()).toEqual([]);
     await journal.append(run, 1, step('old'));
-    await journal.append(run, 2, step('pay', 'x'.repeat(1_000), 'send'));
+    await journal.append(run, 2, step('pay', 'x'.repeat(1_000), LONGEST_NAME));
     expect(await open()).toEqual([
       { ...known, call: 'call-2-1', tool: 'pay' },
       { ...known, call: 'call-2-2', tool: '…' },
-      { ...known, call: 'call-2-3', tool: 'send' },
+      { ...known, call: 'call-2-3', tool: LONGEST_NAME },
     ]);
     await journal.append(run, 3, { kind: 'result', call: 'call-2-1', result: { ok: true } });
     await journal.append(run, 4, { kind: 'waiting', callIds: ['call-2-3'] });

@@ -363,20 +363,26 @@ describe('leases', () => {
       expect(await sweep('2000-01-03T00:00:00Z')).toMatchObject([{ runId }]);
   });
 
-  it.each<[string, (at: string) => Promise<unknown[]>]>([
-    ['whose worker has died', async (at) => stores.runs.reclaimExpired(10, at)],
-    ['that are missing on the queue', async () => stores.runs.takeStaleQueued(0, 10)],
+  it.each<[what: string, locked: 'runs' | 'tasks', sweep: (at: string) => Promise<unknown[]>]>([
+    ['whose worker has died', 'runs', async (at) => stores.runs.reclaimExpired(10, at)],
+    ['that are missing on the queue', 'runs', async () => stores.runs.takeStaleQueued(0, 10)],
+    ['without attempts left', 'runs', async (at) => stores.runs.failPoisoned(10, at, crashText)],
+    ['without attempts left', 'tasks', async (at) => stores.runs.failPoisoned(10, at, crashText)],
   ])(
-    'a sweep for runs %s waits for no lock, and leaves a locked run to the next one',
-    async (what, sweep) => {
+    'a sweep for runs %s waits for no lock, and leaves a run to the next one whose row of %s is locked',
+    async (what, locked, sweep) => {
       const run = await startTask(stores);
       const isQueued = what === 'that are missing on the queue';
       if (isQueued) await stores.runs.returnToQueue(run);
       else await expire(stores, run.runId);
+      if (what === 'without attempts left')
+        await sql(stores, `UPDATE runs SET max_attempts = 1 WHERE id = '${run.runId}'`);
       const { at } = await stores.runs.findWork(60_000);
       const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
       const { found } = await stores.database.inSystem(async (transaction) => {
-        await transaction.query({ text: 'SELECT FROM runs WHERE id = $1 FOR UPDATE' }, [run.runId]);
+        await transaction.query({ text: `SELECT FROM ${locked} WHERE id = $1 FOR UPDATE` }, [
+          locked === 'runs' ? run.runId : run.taskId,
+        ]);
         let taken: unknown[] | undefined;
         void sweep(at).then((runs) => (taken = runs));
         while (taken === undefined && (await sql(stores, blocked)).length === 0);
@@ -386,6 +392,21 @@ describe('leases', () => {
       expect(await sweep(at)).toMatchObject([{ runId: run.runId }]);
     },
   );
+
+  it('a sweep with a limit takes the runs first that are missing on the queue for longest', async () => {
+    const runs = [await startTask(stores), await startTask(stores), await startTask(stores)];
+    for (const [i, run] of runs.entries()) {
+      await stores.runs.returnToQueue(run);
+      await sql(
+        stores,
+        `UPDATE runs SET enqueued_at = now() - interval '${i + 1} hours' WHERE id = '${run.runId}'`,
+      );
+    }
+    const taken: string[] = [];
+    for (let i = 0; i < 2; i++)
+      taken.push(...(await stores.runs.takeStaleQueued(60_000, 1)).map(({ runId }) => runId));
+    expect(taken).toEqual([runs[2]!.runId, runs[1]!.runId]);
+  });
 
   it('an expired one puts the run back, for one sweeper only', async () => {
     const { tenantId, taskId, runId } = await startTask(stores);

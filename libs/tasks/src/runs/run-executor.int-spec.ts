@@ -362,6 +362,20 @@ it('an agent whose task is canceled is stopped, and none of its later output is 
   expect(await runOf(job)).toMatchObject({ state: 'canceled' });
 });
 
+it('an agent whose task was canceled without word to its worker is stopped when it says more', async () => {
+  let reason: unknown;
+  act = async function* (turn, signal) {
+    await worker.get(TaskStore, { strict: false }).cancel(tenantId, null, turn.task.id);
+    yield chunk(turn, 'too late', false);
+    if (!signal.aborted) await once(signal, 'abort');
+    reason = signal.reason;
+  };
+  const job = await order();
+  await executor.execute(job);
+  expect(reason).toBe('canceled');
+  expect(await logOf(job)).toHaveLength(3);
+});
+
 describe('a run that waits for others of its tenant to begin', () => {
   /** Executes a run that is held up until it is stopped. @returns the run, and what resolves when its execution is over */
   async function hold(): Promise<{ job: RunJob; executed: Promise<void> }> {
