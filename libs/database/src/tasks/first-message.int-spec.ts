@@ -39,6 +39,16 @@ describe('the beginning of a first message', () => {
     expect(tasks[0]).not.toHaveProperty('firstMessage');
   });
 
+  it('is cut before the match only if more than 60 characters come before it', async () => {
+    const begin = async (before: number): Promise<string> => {
+      const input = newTask({ text: `<${'x'.repeat(before - 1)}needle` });
+      await stores.tasks.create(input);
+      const { tasks } = await stores.tasks.search({ tenantId: input.tenantId, pageSize: 1 }, 'needle', 10);
+      return tasks[0]!.firstMessage!.slice(0, 2);
+    };
+    expect([await begin(59), await begin(60)]).toEqual(['<x', '…x']);
+  });
+
   it('is the text around the match', async () => {
     const input = newTask({ text: `${'begin '.repeat(40)}the Needle ${'end '.repeat(40)}` });
     await stores.tasks.create(input);

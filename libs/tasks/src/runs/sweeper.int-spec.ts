@@ -220,7 +220,8 @@ describe('the sweep', () => {
     expect(enqueued).toEqual([run]);
   });
 
-  it('takes the run of a worker whose connection has ended before its lease ends', async () => {
+  it('takes the run of a worker whose connection has ended before its lease ends, and names the worker', async () => {
+    const warned = jest.spyOn(Logger.prototype, 'warn');
     const leaseMs = 2_000;
     const sweeping = sweeper(true, leaseMs);
     sweeping.noteBeat(true);
@@ -239,6 +240,9 @@ describe('the sweep', () => {
     while ((await database.systemQuery(open, [])).length > 0) await delay(10);
     await sweeping.runOnce();
     expect(enqueued).toEqual([{ ...job, attempt: 1 }]);
+    const died = 'workers have died: their connections have ended';
+    expect(warned).toHaveBeenCalledWith(died, { workerIds: [worker.id], runs: 1 });
+    warned.mockRestore();
   });
 
   it('dispatches nothing while no run waits', async () => {
