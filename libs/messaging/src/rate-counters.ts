@@ -6,7 +6,7 @@ import type { Spending } from './messaging.js';
 
 /** Timeout of one request to the shared counter. */
 const SPEND_MS = 500;
-/** Rates with counters. Operators set few different ones, but tenants give their tokens any. */
+/** Maximum number of rates with counters. Operators set few rates, and tenants any for their tokens. */
 const MAX_RATES = 1_000;
 
 /** Maximum number of points in a window of `duration` seconds. */
@@ -33,9 +33,8 @@ interface Limiters {
 }
 
 /**
- * Counts the points of keys in fixed windows. A window begins with its first spending. A process asks the shared counter
- * about a key once at a time: what comes meanwhile is counted with the next question, so a burst does not queue for the
- * one row that counts it.
+ * Counts the points of keys in fixed windows. A window begins with its first spending. A process has one request about a key
+ * under way at the shared counter. Spendings that arrive meanwhile share the next request, so a burst does not queue for one row.
  */
 export class RateCounters {
   private readonly limiters = new LRUCache<string, Limiters>({
@@ -111,7 +110,7 @@ export class RateCounters {
 
 /**
  * The library resolves when all `count` points are within the limit. Otherwise it rejects with the points of the window,
- * these included, or with 0 if it knew without asking that the window is full.
+ * these included, or with 0 if its memory shows that the window is full.
  */
 async function outcomeOf(
   consumed: Promise<RateLimiterRes>,

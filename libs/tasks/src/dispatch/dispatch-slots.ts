@@ -4,7 +4,7 @@ import { type SlotUsage } from '@baton/database';
 const BACKLOG = 0.5;
 /** Half of few slots would be too few runs to bridge a refill. */
 const LEAST_BACKLOG = 4;
-/** An older read is out of date. */
+/** Age from which a read of Postgres is not used any more. */
 const STALE_MS = 1_000;
 /** How often to read free slots for eager starts. A start through the queue costs more than a read for some twenty. */
 const EAGER_MS = 20;
@@ -13,14 +13,14 @@ const EAGER_MS = 20;
 export const capacityOf = (slots: number): number =>
   slots + Math.max(LEAST_BACKLOG, Math.ceil(slots * BACKLOG));
 
-/** One tenant may use this share of the reserved slots, so that newcomers find one although a busy tenant sends a burst. */
+/** Share of the reserved slots that one tenant may use, so that a burst leaves some to others. */
 const SHARE_OF_RESERVE = 0.25;
-/** More runs than that in flight are no few. */
+/** Maximum of that, however many slots are reserved. */
 const MAX_FEW = 4;
 
 /**
- * So many runs of a tenant may be in flight when one of them takes a reserved slot. A tenant that sends a few messages at once keeps
- * its right to them. Otherwise its second run would be on the ordinary queue, behind those of a tenant that floods it.
+ * Maximum runs of a tenant in flight for one of them to take a reserved slot. So a tenant that sends a few messages at once gets
+ * reserved slots for all of them. With a maximum of one, its second run would wait behind those of a tenant that floods the queue.
  */
 export const reserveUpTo = ({ reservedSlots }: Pick<SlotUsage, 'reservedSlots'>): number =>
   Math.min(Math.max(Math.floor(reservedSlots * SHARE_OF_RESERVE), 1), MAX_FEW);
@@ -55,7 +55,7 @@ export class DispatchSlots {
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Store what was read. @param dispatched runs that were put on the queue after the read */
+  /** Takes over a read of Postgres. @param dispatched runs that were put on the queue after the read */
   update(seen: SlotUsage, dispatched: number): void {
     const { reservedSlots, workers, waiting } = seen;
     this.ordinary = ordinarySlots(seen);

@@ -4,9 +4,9 @@ import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
-/** How long a run is postponed at least while another is in quarantine. */
+/** Minimum time for which a run is postponed while another is in quarantine. */
 const POSTPONE_MS = 500;
-/** Maximum of the random time on top, so that postponed runs do not all return at once. */
+/** Maximum random time in addition, so that postponed runs do not all return at once. */
 const SPREAD_MS = 1_000;
 const NOTHING = (): void => undefined;
 

@@ -4,9 +4,9 @@ import type { JournaledSteps } from './steps/journaled-steps.js';
 import type { TurnRequest } from './protocol.js';
 
 /**
- * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second
- * turn on), the referenced tasks, `metadata` and `configuration` of the request, and those requested extensions that the agent declares. The earlier tasks of the
- * context are among the references, because an executor has no other way to read the conversation. An answer to
+ * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second turn on), the
+ * referenced tasks, `metadata` and `configuration` of the request, and those requested extensions that the agent declares. The earlier
+ * tasks of the context are among the references, because an executor has no other way to read the conversation. An answer to
  * `waitForInput` is the result of a step, so the request is that of the turn that has asked.
  */
 export async function turnRequest(journal: JournaledSteps): Promise<TurnRequest> {
