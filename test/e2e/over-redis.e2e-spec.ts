@@ -2,5 +2,6 @@
 import './clients.js';
 import './catalog.js';
 import './schedules.js';
-import './limits.js';
 import './delegation.js';
+// The last one: its tasks run for minutes.
+import './limits.js';
