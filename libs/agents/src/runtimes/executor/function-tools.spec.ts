@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { firstTurn, agent } from '../../../../../test/support/agents/turns.js';
 import { plainTextPart } from '../../agent-runtime.js';
 import { llmConfig } from '../llm/llm-config.js';
-import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
+import { UndecidedCall } from '../llm/tools/undecided-call.js';
 import type { ToolCallContext } from '../llm/tools/tool-sources.js';
 import { AgentCrash } from './agent-crash.js';
 import { AgentError } from './agent-error.js';
@@ -95,7 +95,7 @@ describe('a call of a function', () => {
 
   it('asks a person if its process has died, unless it can look itself', async () => {
     const blind = await payTool([died()], { onUnknown: 'ask', verifies: false });
-    await expect(blind.execute()).rejects.toBeInstanceOf(OutcomeUnknown);
+    await expect(blind.execute()).rejects.toBeInstanceOf(UndecidedCall);
     expect(blind.tool.verify).toBeUndefined();
     const found = await payTool([died(), { done: true, result: 'paid' }], CHECKED);
     expect(await found.execute()).toMatchObject({ ok: true, content: 'paid' });
@@ -115,7 +115,7 @@ describe('a call of a function', () => {
       (await payTool([answer], { onUnknown, verifies: true })).verify();
     expect(await look({ done: true, result: 1 }, 'ask')).toMatchObject({ ok: true, content: 1 });
     expect(await look({ done: false }, 'fail')).toBeUndefined();
-    await expect(look(broken(), 'ask')).rejects.toBeInstanceOf(OutcomeUnknown);
+    await expect(look(broken(), 'ask')).rejects.toBeInstanceOf(UndecidedCall);
     expect(await look(broken(), 'fail')).toMatchObject({
       ok: false,
       content: expect.stringContaining('is not known'),

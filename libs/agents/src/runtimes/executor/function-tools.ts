@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { join } from 'node:path';
 import type { Turn } from '../../agent-runtime.js';
 import type { LlmConfig } from '../llm/llm-config.js';
-import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
+import { UndecidedCall } from '../llm/tools/undecided-call.js';
 import { notKnown } from '../llm/tools/tool-calls.js';
 import type {
   AgentTool,
@@ -178,7 +178,7 @@ async function answerOf(stream: TurnStream, stopped: AbortSignal): Promise<unkno
 
 /** The call began, and its outcome is unknown. The model may repeat it if its author allows that. */
 function unknownOutcome(name: string, onUnknown: DeclaredTool['onUnknown'], reason: string): ToolResult {
-  if (onUnknown === 'ask') throw new OutcomeUnknown(reason);
+  if (onUnknown === 'ask') throw new UndecidedCall(reason);
   const text =
     onUnknown === 'repeat' ? `The tool "${name}" gave no result. ${reason}` : `${notKnown(name)} ${reason}`;
   return { ok: false, content: text };

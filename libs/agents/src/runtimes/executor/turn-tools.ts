@@ -9,7 +9,7 @@ import { AgentFailure } from '../llm/agent-failure.js';
 import { ApprovalsPending } from '../llm/approval/approvals-pending.js';
 import { llmConfig, type LlmConfig, toolsAlone } from '../llm/llm-config.js';
 import { SchemaChecks } from '../llm/schema-checks.js';
-import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
+import { UndecidedCall } from '../llm/tools/undecided-call.js';
 import { isSentNext, type RemoteCall } from '../llm/tools/remote-call.js';
 import { measuredCall, notKnown, notRepeated, progressOf, refused } from '../llm/tools/tool-calls.js';
 import type {
@@ -254,7 +254,7 @@ export class TurnTools {
         tool.execute(input, { ...context, traceparent: span?.traceparent }),
       );
     } catch (error) {
-      if (error instanceof OutcomeUnknown) return { questions: [{ ...question(), unknownOutcome: true }] };
+      if (error instanceof UndecidedCall) return { questions: [{ ...question(), unknownOutcome: true }] };
       if (signal.aborted || lost.has(error) || error instanceof AgentFailure) throw error;
       if (error instanceof Suspension) return { waitMs: error.wakeInMs ?? 0 };
       if (error instanceof ApprovalsPending) return { questions: error.requests };

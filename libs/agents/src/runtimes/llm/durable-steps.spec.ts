@@ -2,7 +2,7 @@ import { ArtifactFold, type Message, type Part, type Task, TaskState } from '@ba
 import { type AgentOutput, jsonPart, type Turn } from '../../agent-runtime.js';
 import { MemoryJournal, textOf, userMessage } from '../../../../../test/support/agents/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
-import { OutcomeUnknown } from './tools/outcome-unknown.js';
+import { UndecidedCall } from './tools/undecided-call.js';
 import type { AgentTool } from './tools/tool-sources.js';
 
 let bench: LlmBench;
@@ -209,7 +209,7 @@ describe('an attempt after one that died', () => {
     });
 
     it('asks as well when the connection of the call has broken in this attempt', async () => {
-      const execute = () => Promise.reject(new OutcomeUnknown('the connection broke'));
+      const execute = () => Promise.reject(new UndecidedCall('the connection broke'));
       bench.tools.push(toolOf('pay', () => '', { repeat: 'ask', execute }));
       bench.provider.reply({ calls: [PAY] });
       journal = new MemoryJournal();

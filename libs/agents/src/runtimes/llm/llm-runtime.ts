@@ -33,7 +33,7 @@ import { conversationMessages, hasUnreadResults } from './conversation-messages.
 import { type ModelStep, textOfStep } from './llm-entry.js';
 import { callIdOf } from './recorded-call.js';
 import { leftovers, progressArtifact, progressSaid } from './turn-artifacts.js';
-import { Speech } from './speech.js';
+import { StepArtifacts } from './step-artifacts.js';
 import { memoryOf } from './memory.js';
 import type { Compaction } from './compaction.js';
 import type { ModelRequest } from './model-call.js';
@@ -252,7 +252,7 @@ export class LlmRuntime implements AgentRuntime {
         return { ...request, maxOutputTokens: roomInBudget(model.config, conversation.usage().run, request) };
       };
       const step = () => {
-        const speech = new Speech(turn, conversation.steps().length + 1, config.output !== undefined);
+        const speech = new StepArtifacts(turn, conversation.steps().length + 1, config.output !== undefined);
         return models.step(speech, conversation.stepsOfThisRun().at(-1), requestOf, signal);
       };
       for (let isShortened = false; ;) {

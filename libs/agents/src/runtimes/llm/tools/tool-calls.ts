@@ -11,7 +11,7 @@ import type { Conversation } from '../conversation.js';
 import { callIdOf, idsOf, type RecordedCall } from '../recorded-call.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import { CallReports } from './call-reports.js';
-import { OutcomeUnknown } from './outcome-unknown.js';
+import { UndecidedCall } from './undecided-call.js';
 import { isSentNext } from './remote-call.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';
 import {
@@ -84,7 +84,7 @@ export async function* runToolCalls(
   const made = due.map((one, i) =>
     make(one).catch((error: unknown) => {
       if (error instanceof ApprovalsPending) asked[i] = [...error.requests];
-      else if (error instanceof OutcomeUnknown && 'tool' in one)
+      else if (error instanceof UndecidedCall && 'tool' in one)
         asked[i] = [approvalRequestOf({ ...one, isUnknown: true })];
       else if (error instanceof Suspension) {
         waitsFor.push(...error.taskIds);
@@ -178,9 +178,9 @@ export async function measuredCall(
       error instanceof SignInNeeded ||
       error instanceof ChildNeedsSignIn;
     if (isSuspended) span?.set({ 'baton.suspended': true });
-    else span?.fail(error instanceof OutcomeUnknown ? 'outcome_unknown' : '_OTHER');
+    else span?.fail(error instanceof UndecidedCall ? 'outcome_unknown' : '_OTHER');
     if (isSuspended) outcome = 'suspended';
-    if (error instanceof OutcomeUnknown) outcome = 'unknown';
+    if (error instanceof UndecidedCall) outcome = 'unknown';
     throw error;
   } finally {
     metrics

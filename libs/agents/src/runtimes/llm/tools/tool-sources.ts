@@ -72,11 +72,11 @@ export interface AgentTool {
    * Makes the call. Rejects with an error that the model cannot handle: the task fails. Rejects with a `Suspension` if
    * the result comes from another task: the call is made again when that task has ended. Rejects with
    * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`. The same is true for calls with which a
-   * tool server continues by itself (`kept`). Rejects with `OutcomeUnknown` if a person must be asked whether to call again.
+   * tool server continues by itself (`kept`). Rejects with `UndecidedCall` if a person must be asked whether to call again.
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
   /**
-   * Reads the outcome of a call whose process has died. Unset: it cannot be read. Rejects with `OutcomeUnknown` if a person must be asked.
+   * Reads the outcome of a call whose process has died. Unset: it cannot be read. Rejects with `UndecidedCall` if a person must be asked.
    * @returns the result of the call; undefined: it is made again
    */
   verify?(input: unknown, call: Pick<ToolCallContext, 'key' | 'signal'>): Promise<ToolResult | undefined>;

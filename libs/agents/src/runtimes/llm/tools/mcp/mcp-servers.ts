@@ -11,7 +11,7 @@ import { SignInNeeded } from '../../../../sign-in-needed.js';
 import { AgentFailure } from '../../agent-failure.js';
 import { READ_RESOURCE } from '../../result-output.js';
 import type { LlmConfig } from '../../llm-config.js';
-import { OutcomeUnknown } from '../outcome-unknown.js';
+import { UndecidedCall } from '../undecided-call.js';
 import type {
   AgentTool,
   LinkedResources,
@@ -365,7 +365,7 @@ function agentTool(
         assertSignedIn(server, error);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
         if (repeat === 'ask' && isUnknown(limit.explained(error)))
-          throw new OutcomeUnknown('the outcome of the call is not known');
+          throw new UndecidedCall('the outcome of the call is not known');
         const reason = serverFailure(limit.explained(error), secrets.redactor);
         const failed = `The call of ${tool.name} at ${config.name} failed: ${reason}`;
         return { ok: false, content: failed };

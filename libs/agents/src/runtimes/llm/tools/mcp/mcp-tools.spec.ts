@@ -71,7 +71,7 @@ describe('MCP tools', () => {
         { ok: true, content: 'done' },
         { ok: false, content: unknown },
       ]);
-      expect(await person).toMatchObject({ name: 'OutcomeUnknown' });
+      expect(await person).toMatchObject({ name: 'UndecidedCall' });
       expect(server.calls.map(({ key }) => key)).toEqual(['key-1', 'key-1', 'key-1', 'key-1']);
     });
 

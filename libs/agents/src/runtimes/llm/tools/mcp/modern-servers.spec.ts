@@ -215,7 +215,7 @@ describe('a server of MCP 2026-07-28', () => {
           'The call of wait at b failed: the connection broke, so the outcome of the call is not known',
       },
     ]);
-    expect(await person).toMatchObject({ name: 'OutcomeUnknown' });
+    expect(await person).toMatchObject({ name: 'UndecidedCall' });
     expect(server.calls.map(({ meta }) => meta['baton/effectKey'])).toEqual(Array(4).fill('key-1'));
   });
 });

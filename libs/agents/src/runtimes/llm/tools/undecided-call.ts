@@ -1,4 +1,4 @@
 /** Thrown by a tool whose call may have been carried out, and must not be repeated without a person's word. */
-export class OutcomeUnknown extends Error {
-  override readonly name = 'OutcomeUnknown';
+export class UndecidedCall extends Error {
+  override readonly name = 'UndecidedCall';
 }

@@ -6,7 +6,7 @@ import { idOf, type Kind, type ModelSpeech, textArtifact } from './turn-artifact
  * Streams the output of one model step as artifact chunks: reply and reasoning are separate artifacts. A retry replaces
  * the output of a failed try, also of a crashed worker.
  */
-export class Speech implements ModelSpeech<AgentOutput> {
+export class StepArtifacts implements ModelSpeech<AgentOutput> {
   /** The artifacts of this try, and whether each is closed. */
   private readonly said = new Map<Kind, boolean>();
   /** Artifacts with output of failed tries. */
