@@ -22,7 +22,7 @@ describeConsole('a console whose connection fails', () => {
   afterEach(() => baton.expectNoFaults());
 
   const open = async (): Promise<Page> => {
-    const page = await baton.open({ token: tenant.token, path: '/tasks' });
+    const page = await baton.open({ token: tenant.token, path: '/tasks', isNew: true });
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
     return page;
   };

@@ -2,13 +2,12 @@ import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { nightlyIt } from '../support/nightly.js';
 import { TestBrowser, TestOAuthServer } from '../support/oauth-server.js';
-import { MASTER_KEY } from '../support/shared-stack.js';
+import { MASTER_KEY, PRICES } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('the pages of a tenant', () => {
   const startConsole = ConsoleStack.share({
-    MODEL_PRICES: '{"openai/*":{"input":1,"output":2}}',
-    LIMIT_TOKENS_PER_DAY: '1000',
+    ...PRICES,
     OUTBOUND_ALLOW: '127.0.0.1',
     BATON_MASTER_KEY: MASTER_KEY,
   });
@@ -17,6 +16,7 @@ describeConsole('the pages of a tenant', () => {
   beforeAll(async () => {
     baton = await startConsole();
     tenant = await baton.stack.createTenant('admin');
+    await baton.stack.baton('tenants', 'limits', tenant.slug, '--tokens-per-day', '1000');
   });
   afterEach(() => baton.expectNoFaults());
 
@@ -282,7 +282,7 @@ describeConsole('the pages of a tenant', () => {
     await page.getByRole('progressbar', { name: 'tokensPerDay used' }).waitFor({ state: 'attached' });
     await page.getByLabel('By', { exact: true }).selectOption('token');
     await page.getByRole('columnheader', { name: 'Token', exact: true }).waitFor();
-    await page.getByText('0.00 USD').first().waitFor();
+    await page.getByText('0.00 EUR').first().waitFor();
     await baton.expectAccessible(page);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -294,13 +294,13 @@ describeConsole('the pages of a tenant', () => {
   it('set spending caps, show how much of them is used, and delete them after a question', async () => {
     await baton.stack.baton('tenants', 'caps', tenant.slug, '--amount', '500', '--period', 'month');
     const page = await open('/usage', 'Usage and limits');
-    await row(page, '500.00 USD').getByText('only the operator changes it').waitFor();
+    await row(page, '500.00 EUR').getByText('only the operator changes it').waitFor();
     await page.getByRole('button', { name: 'Set spending cap' }).click();
     await dialog(page).getByLabel('Of', { exact: true }).selectOption('agent');
     baton.expectFaults(/status of 400/);
     await dialog(page).getByLabel('Which one').fill('nobody');
     await dialog(page).getByLabel('Period').selectOption('day');
-    await dialog(page).getByLabel('Amount in USD').fill('2.5');
+    await dialog(page).getByLabel('Amount in EUR').fill('2.5');
     await dialog(page).getByLabel('At the limit').selectOption('ask');
     await baton.expectAccessible(page);
     await dialog(page).getByRole('button', { name: 'Set spending cap' }).click();

@@ -55,6 +55,8 @@ export interface Visit {
   path?: string;
   /** `baseURL`: the server as the browser reaches it, which may have a path. Default: the API. */
   context?: BrowserContextOptions;
+  /** In a browser that has loaded nothing yet, and that the test may take offline. */
+  isNew?: boolean;
 }
 
 /** One for each file of tests. */
@@ -69,6 +71,14 @@ const launch = (): Promise<Browser> =>
 
 afterAll(async () => (await browser)?.close());
 
+/** Closes a page, if it is open, and deletes what it has stored beyond its end. */
+async function leave(page: Page): Promise<void> {
+  if (page.isClosed()) return;
+  // A page that could not be loaded has no storage.
+  await page.evaluate('try { localStorage.clear(); } catch {}');
+  await page.close();
+}
+
 /**
  * A Baton with one browser: one for each file of tests. It notes what a page does that it must not do: an error in the console
  * of the browser, an exception, a violation of the Content-Security-Policy. `expectNoFaults` after each test fails for it.
@@ -78,8 +88,11 @@ export class ConsoleStack {
   private expected: RegExp[] = [];
   /** Pages that axe has checked. */
   private readonly checked = new Set<string>();
+  /** By their options. What a page has loaded is in the cache of the next one: a seventh less CPU. */
+  private readonly browsers = new Map<string, BrowserContext>();
   /** Of the running test. */
-  private readonly contexts: BrowserContext[] = [];
+  private readonly newBrowsers: BrowserContext[] = [];
+  private readonly pages: Page[] = [];
 
   private constructor(
     readonly stack: Stack,
@@ -104,12 +117,14 @@ export class ConsoleStack {
     return this.stack.apis[0]!.url;
   }
 
-  /** A page of a browser of its own, until the end of the test: nothing is shared with the pages of other visits. */
-  async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
+  /**
+   * A page until the end of the test. Sign-ins and drafts of pages are their own: they are in `sessionStorage`. Pages of one test
+   * share what is in `localStorage`.
+   */
+  async open({ token, path = '/', context = {}, isNew = false }: Visit = {}): Promise<Page> {
     const url = context.baseURL ?? this.url;
-    const ownContext = await this.browser.newContext({ baseURL: url, ...context });
-    this.contexts.push(ownContext);
-    const page = await ownContext.newPage();
+    const page = await (await this.browserWith({ baseURL: url, ...context }, isNew)).newPage();
+    this.pages.push(page);
     // A slow machine takes its time. An element that never comes is reported before Jest ends the test. TEST_PAGE_MS: less, while you write one.
     page.setDefaultTimeout(Number(process.env.TEST_PAGE_MS ?? 4 * 60_000));
     this.watch(page);
@@ -126,14 +141,29 @@ export class ConsoleStack {
     return page;
   }
 
+  private async browserWith(options: BrowserContextOptions, isNew: boolean): Promise<BrowserContext> {
+    const key = JSON.stringify(options);
+    const known = isNew ? undefined : this.browsers.get(key);
+    if (known) return known;
+    const context = await this.browser.newContext(options);
+    if (isNew) this.newBrowsers.push(context);
+    else this.browsers.set(key, context);
+    return context;
+  }
+
   /** Errors that the running test provokes, such as `/401/`. */
   expectFaults(...patterns: RegExp[]): void {
     this.expected.push(...patterns);
   }
 
-  /** Call it after each test. Closes its pages: each of them asks the API again every few seconds. */
+  /**
+   * Call it after each test. Closes its pages, each of which asks the API again every few seconds, and forgets what they have
+   * stored.
+   */
   async expectNoFaults(): Promise<void> {
-    await Promise.all(this.contexts.splice(0).map((context) => context.close()));
+    await Promise.all(this.newBrowsers.splice(0).map((context) => context.close()));
+    await Promise.all(this.pages.splice(0).map(leave));
+    await Promise.all([...this.browsers.values()].map((context) => context.clearCookies()));
     const faults = this.faults.filter((fault) => !this.expected.some((pattern) => pattern.test(fault)));
     this.faults.length = 0;
     this.expected = [];

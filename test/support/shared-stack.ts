@@ -40,6 +40,12 @@ afterAll(async () => {
 /** For subjects that need one. They share a Baton, so it is the same for all. */
 export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
+/** For subjects that show what models cost. */
+export const PRICES = {
+  MODEL_PRICES: '{"openai-compatible/*":{"input":10000,"output":10000}}',
+  MODEL_PRICES_CURRENCY: 'EUR',
+};
+
 /**
  * A Baton that the subjects of one file of tests share: its start costs more CPU than most subjects. Each subject is a module with
  * tenants of its own. It calls this outside of hooks and tests, with what it needs. The Baton has the settings and agents of all

@@ -19,6 +19,7 @@ const LONG = [
   'test/e2e/local.e2e-spec.ts',
   'test/e2e/authors.e2e-spec.ts',
   'test/e2e/recovery.e2e-spec.ts',
+  'test/console/pages-with-prices.e2e-spec.ts',
   'test/e2e/agents-in-code.e2e-spec.ts',
   'test/e2e/several-apis.e2e-spec.ts',
   'test/e2e/agent-processes.e2e-spec.ts',
@@ -30,11 +31,8 @@ const LONG = [
   'test/fuzz/fuzz.e2e-spec.ts',
   'test/e2e/sign-in.e2e-spec.ts',
   'test/e2e/subjects.e2e-spec.ts',
-  'test/console/tasks.e2e-spec.ts',
   'test/e2e/approvals.e2e-spec.ts',
   'test/console/pages.e2e-spec.ts',
-  'test/console/conversations.e2e-spec.ts',
-  'test/console/agent-pages.e2e-spec.ts',
   'test/e2e/packages.nightly-spec.ts',
   'test/e2e/time-zones.nightly-spec.ts',
   'test/e2e/faults.e2e-spec.ts',
@@ -43,7 +41,6 @@ const LONG = [
   'test/e2e/restore-roles.nightly-spec.ts',
   'test/e2e/tracing.e2e-spec.ts',
   'test/e2e/mcp.e2e-spec.ts',
-  'test/console/operators.e2e-spec.ts',
 ].map((file) => join(ROOT, file));
 
 /** Then by project. */

@@ -9,6 +9,7 @@ import { ModelProvider, type ModelRequest, type Reply } from '../support/model-p
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { NIGHTLY, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { PRICES } from '../support/shared-stack.js';
 import type { TestTenant } from '../support/stack.js';
 
 /** What an agent may write to get at the token of its reader. */
@@ -31,6 +32,11 @@ interface Scrolled {
 const ASKING = { metadata: { echo: { askInput: true } } };
 
 describeConsole('tasks in the console', () => {
+  const startConsole = ConsoleStack.share({
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_AGENTS_DIR: join(__dirname, '../agents'),
+    ...PRICES,
+  });
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let other: TestTenant;
@@ -39,14 +45,7 @@ describeConsole('tasks in the console', () => {
   let tools: TestMcpServer;
   beforeAll(async () => {
     [baton, provider, tools] = await Promise.all([
-      ConsoleStack.start({
-        env: {
-          OUTBOUND_ALLOW: '127.0.0.1',
-          BATON_AGENTS_DIR: join(__dirname, '../agents'),
-          MODEL_PRICES: '{"openai-compatible/*":{"input":10000,"output":10000}}',
-          MODEL_PRICES_CURRENCY: 'EUR',
-        },
-      }),
+      startConsole(),
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('sign', 'signed')] }),
     ]);
@@ -56,7 +55,6 @@ describeConsole('tasks in the console', () => {
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
-    await baton.stop();
     await Promise.all([provider.stop(), tools.stop()]);
   });
 
@@ -460,7 +458,8 @@ describeConsole('tasks in the console', () => {
 
   nightlyIt('are taken up again where they were when the connection is cut', async () => {
     const id = await send('ask me', ASKING);
-    const page = await openTask(id, 'log');
+    const path = `/tasks/${id}?tab=log`;
+    const page = await baton.open({ token: tenant.token, path, isNew: true });
     await page.getByLabel('Your answer').waitFor();
     const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
     const before = await events.count();

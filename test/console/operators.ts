@@ -9,16 +9,16 @@ const SLOW = { metadata: { echo: { chunks: 600, delayMs: 1_000 } } };
 const SECRET = 'what only the tenant may read';
 
 describeConsole('the console of operators', () => {
+  const startConsole = ConsoleStack.share();
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let operator: string;
   beforeAll(async () => {
-    baton = await ConsoleStack.start();
+    baton = await startConsole();
     tenant = await baton.stack.createTenant();
     operator = await baton.stack.baton('operator-tokens', 'create');
   });
   afterEach(() => baton.expectNoFaults());
-  afterAll(() => baton.stop());
 
   const management = () => ({ baseURL: baton.stack.apis[0]!.managementUrl });
   /** A page of the management port with its heading there. */
