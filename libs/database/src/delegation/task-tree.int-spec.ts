@@ -213,6 +213,22 @@ describe('a suspended run', () => {
     expect(await stateOf(run)).toBe('canceled');
   });
 
+  it('is left to the next sweep while something holds it: a sweep waits for no lock', async () => {
+    const run = await startTask(stores);
+    const child = await startChild(run);
+    await suspend(run, child);
+    await endTurn(stores, child, 2);
+    const blocked = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+    await stores.database.inSystem(async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM runs WHERE id = $1 FOR UPDATE' }, [run.runId]);
+      let woken: number | undefined;
+      void taskTree.wakeNext(undefined, 9).then((swept) => (woken = swept.woken));
+      while (woken === undefined && (await sql(stores, blocked)).length === 0);
+      expect(woken).toBe(0);
+    });
+    expect(await taskTree.wakeNext(undefined, 9)).toMatchObject({ woken: 1 });
+  });
+
   it('is woken by the sweep, of any tenant, a page at a time', async () => {
     const parents = [await startTask(stores), await startTask(stores), await startTask(stores)];
     const children: ClaimedRun[] = [];
