@@ -1,7 +1,8 @@
+import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { Actor } from '../audit/audit-records.js';
 import { CatalogClient, PLATFORM_ACTOR, TenantStore } from '../index.js';
-import { endTurn, newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import { endTurn, newTask, openStores, sql, startTask, status, type Stores } from '../stores.fixture.js';
 import { WebhookStore } from './webhook.store.js';
 
 let stores: Stores;
@@ -39,6 +40,26 @@ const receivers = async (tenantId: string): Promise<unknown[]> =>
   )
     .map(({ webhook_id: id, url }) => `${id ?? ''} ${url}`)
     .sort();
+
+it('a webhook knows the state that a task had at an event, also if later events share its row', async () => {
+  const { id: tenantId } = await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR);
+  const id = await create(tenantId);
+  const run = await startTask(stores, newTask({ tenantId }));
+  const { TASK_STATE_COMPLETED, TASK_STATE_WORKING } = TaskState;
+  await endTurn(stores, run, 2, TASK_STATE_COMPLETED, [status(run, TASK_STATE_WORKING)]);
+  const rows = `SELECT first_sequence, sequence FROM task_events WHERE task_id = '${run.taskId}' AND sequence > 2`;
+  expect(await sql(stores, rows)).toEqual([{ first_sequence: 3, sequence: 4 }]);
+  const config = { taskId: run.taskId, configId: `webhook:${id}` };
+  const states = [1, 2, 3, 4].map(
+    async (after) => (await webhooks.target(tenantId, config, after))?.stateBefore,
+  );
+  expect(await Promise.all(states)).toEqual([
+    'TASK_STATE_SUBMITTED',
+    'TASK_STATE_WORKING',
+    'TASK_STATE_WORKING',
+    'TASK_STATE_COMPLETED',
+  ]);
+});
 
 it('a webhook that moves or is deleted changes its own receivers alone, and waits for no others', async () => {
   const { id: tenantId } = await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR);
