@@ -3,6 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileS
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { DRIVER } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
@@ -20,7 +21,7 @@ retry: { mode: restart, attempts: 1 }
 const BATON = join(__dirname, '../../bin/baton.cjs');
 
 // Steps and sleeps are in Postgres: messaging has no part in these.
-const startStack = shareStack('postgres', CRASH_SETTINGS, {
+const startStack = shareStack(DRIVER, CRASH_SETTINGS, {
   installAgents: (agents, writable) => {
     folder = join(writable, 'changed-code');
     deployed = join(agents, 'changing');

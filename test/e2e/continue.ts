@@ -6,6 +6,7 @@ import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { startMcpServer, PATIENT, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { DRIVER } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
@@ -58,7 +59,7 @@ runtime: executor
 `;
 
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
   {
     installAgents: (agents, writable) => {

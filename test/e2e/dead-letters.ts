@@ -1,11 +1,12 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { DRIVER } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { installTestAgents, shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
 
-const startStack = shareStack('postgres', CRASH_SETTINGS, {
+const startStack = shareStack(DRIVER, CRASH_SETTINGS, {
   installAgents: (agents) => installTestAgents(agents, 'poison', 'fragile'),
 });
 let stack: Stack;

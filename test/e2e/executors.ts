@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { DRIVER } from '../support/nightly.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
@@ -16,7 +17,7 @@ const COUNTED = Array.from({ length: COUNT }, (_, i) => `${i + 1} `);
 
 // Messaging has no part in this: one driver is enough.
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, BATON_MASTER_KEY: MASTER_KEY, SOMETHING_ELSE: 'of the worker' },
   {
     installAgents: (agents) => {

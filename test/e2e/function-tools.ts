@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Bank } from '../support/bank.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
-import { nightlyDescribe } from '../support/nightly.js';
+import { DRIVER, nightlyDescribe } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
@@ -69,7 +69,7 @@ let provider: ModelProvider;
 let bank: Bank;
 
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, MAX_ATTEMPTS: '20', OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: MASTER_KEY },
   {
     installAgents: async (agents) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
-import { NIGHTLY } from '../support/nightly.js';
+import { DRIVER, NIGHTLY } from '../support/nightly.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
 import { asSystem } from '../support/tenants.js';
@@ -114,7 +114,7 @@ const HOSTILE_AGENTS = join(__dirname, '../hostile-agents');
 // A run whose process has ended is looked at after half of a lease.
 // A process may have sent as much again as its largest event before it is ended.
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, MAX_EVENT_BYTES: '1000000' },
   {
     installAgents: (agents) => {

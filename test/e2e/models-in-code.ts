@@ -4,7 +4,7 @@ import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
-import { nightlyIt } from '../support/nightly.js';
+import { DRIVER, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
@@ -65,7 +65,7 @@ export default defineAgent((turn) => {
 `;
 
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: MASTER_KEY, MAX_ATTEMPTS: '20' },
   {
     installAgents: async (agents) => {

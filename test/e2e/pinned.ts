@@ -5,7 +5,7 @@ import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-serv
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { childrenOf } from '../support/local-run.js';
-import { NIGHTLY, nightlyIt } from '../support/nightly.js';
+import { DRIVER, NIGHTLY, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
@@ -29,7 +29,7 @@ export default defineAgent(async ({ step, ask }) => {
 `;
 
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
   {
     installAgents: (agents, writable) => {

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { GrpcCaller, V0_3_SERVICE } from '../support/api/grpc-caller.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { nightlyIt } from '../support/nightly.js';
+import { DRIVER, nightlyIt } from '../support/nightly.js';
 import { installTestAgents, shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
 import { until } from '../support/until.js';
@@ -13,7 +13,7 @@ const AGENT = 'listener';
 const MODES = ['text/markdown', 'application/json'];
 
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, GRPC_PORT: '0', GRPC_PUBLIC_ADDRESS: 'localhost:0' },
   { installAgents: (agents) => installTestAgents(agents, AGENT) },
 );

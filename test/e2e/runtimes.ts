@@ -1,6 +1,7 @@
 import { Client } from 'pg';
 import { RUNTIMES } from '../../libs/agents/src/runtimes.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { DRIVER } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Places } from '../support/runtimes/places.js';
 import { RUNTIME_ROWS, type RuntimeRow, type Said } from '../support/runtimes/rows.js';
@@ -18,7 +19,7 @@ const having = <K extends keyof RuntimeRow>(key: K) =>
   );
 
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
   { installAgents: (agents) => installTestAgents(agents, RUNTIME_ROWS.executor.agent) },
 );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
-import { nightlyIt } from '../support/nightly.js';
+import { DRIVER, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
@@ -36,7 +36,7 @@ const MANIFEST = 'name: Coder\ndescription: Asks.\nruntime: executor\n';
 
 const PRICES = { 'openai-compatible/m': { input: 1000, output: 1000 } };
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   {
     ...CRASH_SETTINGS,
     OUTBOUND_ALLOW: '127.0.0.1',

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { BatonProcess } from '../support/baton-process.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { nightlyIt } from '../support/nightly.js';
+import { DRIVER, nightlyIt } from '../support/nightly.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
@@ -14,9 +14,8 @@ const ROOT = join(__dirname, '../..');
 const COMPLETED = 'TASK_STATE_COMPLETED';
 const WAITS = 'TASK_STATE_INPUT_REQUIRED';
 
-// Steps and sleeps are in Postgres: messaging has no part in these.
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { ...CRASH_SETTINGS, WORKER_CONCURRENCY: '1', MAX_ATTEMPTS: '20' },
   {
     installAgents: (agents) => {

@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Hold, times } from '../support/hold.js';
+import { DRIVER } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { installTestAgents, shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
@@ -9,7 +10,7 @@ import { until } from '../support/until.js';
 
 /** Longer than any test: a revocation is in force because every process gets a control message. */
 const startStack = shareStack(
-  'postgres',
+  DRIVER,
   { TOKEN_CACHE_MS: '600000' },
   { apis: 2, installAgents: (agents) => installTestAgents(agents, 'pacer') },
 );

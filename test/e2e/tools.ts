@@ -11,14 +11,14 @@ import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-serv
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { isRunning } from '../support/local-run.js';
-import { nightlyIt } from '../support/nightly.js';
+import { DRIVER, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { MASTER_KEY, shareStack } from '../support/shared-stack.js';
 import type { Stack, TestTenant } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
 
 const STDIO_SERVER = join(__dirname, '../support/mcp-server/stdio-server.mjs');
-const startStack = shareStack('postgres', {
+const startStack = shareStack(DRIVER, {
   ...CRASH_SETTINGS,
   OUTBOUND_ALLOW: '127.0.0.1',
   BATON_MASTER_KEY: MASTER_KEY,

@@ -10,6 +10,9 @@ export const NIGHTLY = process.env.TEST_PROJECT === 'nightly';
 export const driversOf = (byDay: (typeof DRIVERS)[number]): typeof DRIVERS =>
   NIGHTLY || !DRIVERS.includes(byDay) ? DRIVERS : [byDay];
 
+/** The messaging driver of a journey that runs on one at a time: Postgres by day, Redis at night, if there is one. */
+export const DRIVER = NIGHTLY ? DRIVERS[0]! : 'postgres';
+
 /** Declares nothing: what is left out by day is not there, so that no report calls it skipped. */
 const leftOut = Object.assign(() => undefined, { each: () => () => undefined });
 
