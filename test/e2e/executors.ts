@@ -79,6 +79,11 @@ async function runsOf(taskId: string): Promise<{ attempt: number; deaths: number
 
 const attemptsOf = async (taskId: string): Promise<number[]> =>
   (await runsOf(taskId)).map(({ attempt }) => attempt);
+/** The lines of the worker about a task. */
+const logOf = (taskId: string): string[] =>
+  stack.workers[0]!.log()
+    .split('\n')
+    .filter((line) => line.includes(taskId));
 const deathsOf = async (taskId: string): Promise<number> => (await runsOf(taskId))[0]!.deaths;
 
 /** A task as `/v1/tasks` shows it to the holder of this token. */
@@ -170,7 +175,9 @@ describe('an agent in code', () => {
     expect(said[3]).toMatch(/Given up after 2 attempts.*more memory than its limit of 64 MiB/);
     for (const { ended, taskId } of [echo, one]) {
       expect(textsOf(await ended)).toHaveLength(COUNT);
-      expect(await attemptsOf(taskId)).toEqual([1]);
+      const attempts = await attemptsOf(taskId);
+      // The log of the worker has the reason of another one.
+      expect([attempts, attempts[0] === 1 ? undefined : logOf(taskId)]).toEqual([[1], undefined]);
     }
   });
 
@@ -241,9 +248,9 @@ describe('an agent in code', () => {
 
   it('has what it writes to its console in the log of the worker, with the run', async () => {
     const taskId = failedTask(await ask('hazard', 'throw'));
-    const lines = stack.workers[0]!.log().split('\n');
-    const line = lines.findLast((text) => text.includes('agent wrote')) ?? '{}';
-    expect(JSON.parse(line)).toMatchObject({ agent: 'hazard', taskId, text: 'about to throw' });
+    // The answer may be faster than the log, which comes through a pipe.
+    const line = await until(() => logOf(taskId).find((text) => text.includes('agent wrote')));
+    expect(JSON.parse(line)).toMatchObject({ agent: 'hazard', text: 'about to throw' });
   });
 
   it('has what it writes to its console with its task, also while it works on several', async () => {

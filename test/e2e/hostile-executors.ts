@@ -7,6 +7,7 @@ import { DRIVER, NIGHTLY } from '../support/nightly.js';
 import { shareStack } from '../support/shared-stack.js';
 import type { Stack } from '../support/stack.js';
 import { asSystem } from '../support/tenants.js';
+import { until } from '../support/until.js';
 
 /** What the agent writes into the pipe to its worker. A text is the message itself, JSON or not. */
 interface Lie {
@@ -167,7 +168,7 @@ describe('code of an agent that writes to its worker past the library of Baton',
 
   it.each(Object.entries(UNREADABLE))('ends its process and no worker: %s', async (_, lie) => {
     expect((await tell(lie)).result!.task.status.state).toBe('TASK_STATE_FAILED');
-    expect(newLines()).toContain('sent an unreadable message');
+    await logged('sent an unreadable message');
     await expectOthersServed();
     // A new process has its next turn.
     expect((await tell({})).result!.task.status.state).toBe('TASK_STATE_COMPLETED');
@@ -255,7 +256,7 @@ describe('code of an agent that writes to its worker past the library of Baton',
         await delay(50);
       }
       expect((await answer).result!.task.status.state).toBe('TASK_STATE_FAILED');
-      expect(newLines()).toContain('without waiting until they were read');
+      await logged('without waiting until they were read');
       await expectOthersServed();
     }
   });
@@ -274,6 +275,8 @@ describe('code of an agent that writes to its worker past the library of Baton',
     seen = log.length;
     return lines;
   }
+  /** Waits for a new line: an answer may be faster than the log, which comes through a pipe. */
+  const logged = (text: string) => until(() => newLines().includes(text));
 });
 
 /** `echo` asks. */
