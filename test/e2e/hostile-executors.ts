@@ -222,6 +222,8 @@ describe('code of an agent that writes to its worker past the library of Baton',
         ),
       ]);
     }
+    // An error that belongs to no turn is blamed on the one that runs then.
+    expect(newLines()).not.toContain('uncaught error in agent');
     await expectOthersServed();
   });
 

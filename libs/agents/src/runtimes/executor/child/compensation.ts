@@ -118,7 +118,7 @@ export class Compensation {
 
   /**
    * The code has thrown: undoes its finished steps, the last one first. Each is a step of its own, so a crash continues with the next
-   * attempt. Never rejects.
+   * attempt. Rejects if the journal has no error of that attempt.
    * @returns the error with which the turn fails: of the attempt that has thrown first. Undefined: the task was canceled, and its steps are
    * undone now
    */

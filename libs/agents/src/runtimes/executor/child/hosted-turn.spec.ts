@@ -17,7 +17,11 @@ const chunk = (text = CHUNK) =>
   }) as never;
 
 /** A turn whose worker reads on request; what the turn has sent, and the most that has waited. */
-async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedTurn) => void) {
+async function hosted(
+  execute: AgentExecutor['execute'],
+  onBlock: (turn: HostedTurn) => void,
+  request: object = {},
+) {
   const sent: FromAgent[] = [];
   const host: TurnHost = {
     maxEventBytes: 200_000,
@@ -32,7 +36,7 @@ async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedT
   };
   const turn: HostedTurn = new HostedTurn(
     1,
-    await turnRequest(await JournaledSteps.open(firstTurn('hi'))),
+    { ...(await turnRequest(await JournaledSteps.open(firstTurn('hi')))), ...request },
     host,
   );
   return { turn, sent };
@@ -121,6 +125,18 @@ describe('an error of an executor', () => {
       expect(sent).toMatchObject([{ type: 'returned', error: { message: expect.any(String) as string } }]);
       expect(JSON.stringify(sent).length).toBeLessThan(50_000);
     }
+  });
+});
+
+describe('a turn whose journal says that an attempt has thrown, but not what', () => {
+  it('ends with an error of its own, so that no other turn of the process is blamed', async () => {
+    const { turn, sent } = await hosted(
+      () => Promise.resolve(),
+      () => undefined,
+      { compensating: { steps: [] } },
+    );
+    await turn.run();
+    expect(sent).toMatchObject([{ type: 'returned', turn: 1, error: { name: 'TypeError' } }]);
   });
 });
 

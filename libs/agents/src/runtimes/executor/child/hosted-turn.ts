@@ -120,7 +120,7 @@ export class HostedTurn implements EventSink {
       error = thrown;
     }
     if (threw || (this.request.compensating && !parked && !this.canceled && !this.closed)) {
-      const failure = await currentTurn.run(this, () => this.steps.compensation.compensate(error));
+      const failure = await currentTurn.run(this, () => this.compensate(error));
       threw = failure !== undefined;
       error = failure?.error;
     }
@@ -133,6 +133,18 @@ export class HostedTurn implements EventSink {
       ...this.mismatch(),
     };
     this.flush();
+  }
+
+  /**
+   * Undoes the finished steps. An import may have brought a journal that cannot be continued: that is an error of this turn. Uncaught, it
+   * would be blamed on another turn of the process.
+   */
+  private async compensate(thrown: unknown): Promise<{ error: unknown } | undefined> {
+    try {
+      return await this.steps.compensation.compensate(thrown);
+    } catch (error) {
+      return { error };
+    }
   }
 
   /** In an attempt that only compensates: resolves when the code has called the steps to compensate, or takes too long. */
