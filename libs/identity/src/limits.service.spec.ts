@@ -3,7 +3,7 @@ import type { Tenant, TenantStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import { until } from '../../../test/support/until.js';
 import { LimitsService } from './limits.service.js';
-import { ControlInMemory } from './token.fixture.js';
+import { ControlInMemory } from './control.fixture.js';
 
 const ENV = { DATABASE_URL: 'postgres://x', LIMIT_OPEN_STREAMS: '20', LIMIT_TASKS_WAITING: '100' };
 

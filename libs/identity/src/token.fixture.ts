@@ -1,7 +1,8 @@
 import { loadEnvironment } from '@baton/config';
 import type { ApiToken, FoundToken, TokenRights, TokenStore } from '@baton/database';
-import type { ControlMessage, Messaging } from '@baton/messaging';
+import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
+import type { ControlInMemory } from './control.fixture.js';
 import { TokenService, type Verification } from './token.service.js';
 import type { RefusedToken } from './token-state.js';
 
@@ -62,27 +63,6 @@ export class TokensInMemory {
 
   private find(tenantId: string, id: string): Row | undefined {
     return this.rows.find((token) => token.tenantId === tenantId && token.id === id);
-  }
-}
-
-/** Control messages within one process, at once. */
-export class ControlInMemory {
-  readonly listeners = new Set<(message: ControlMessage) => void>();
-  isAway = false;
-
-  publishControl(message: ControlMessage): Promise<void> {
-    if (this.isAway) return Promise.reject(new Error('Redis does not answer'));
-    for (const listener of this.listeners) listener(message);
-    return Promise.resolve();
-  }
-
-  subscribeControl(listener: (message: ControlMessage) => void): Promise<() => void> {
-    this.listeners.add(listener);
-    return Promise.resolve(() => void this.listeners.delete(listener));
-  }
-
-  onSignalsMissed(): () => void {
-    return () => undefined;
   }
 }
 

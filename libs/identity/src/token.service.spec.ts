@@ -1,7 +1,8 @@
 import { PLATFORM_ACTOR } from '@baton/database';
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { ControlInMemory, refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
+import { ControlInMemory } from './control.fixture.js';
+import { refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
 import type { TokenService } from './token.service.js';
 import type { Caller } from './caller.js';
 

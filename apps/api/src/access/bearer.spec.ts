@@ -13,11 +13,8 @@ import {
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import type { FastifyReply } from 'fastify';
-import {
-  ControlInMemory,
-  tokenService,
-  TokensInMemory,
-} from '../../../../libs/identity/src/token.fixture.js';
+import { ControlInMemory } from '../../../../libs/identity/src/control.fixture.js';
+import { tokenService, TokensInMemory } from '../../../../libs/identity/src/token.fixture.js';
 import { BearerGuard } from './bearer.guard.js';
 import { BearerStrategy } from './bearer-strategy.js';
 

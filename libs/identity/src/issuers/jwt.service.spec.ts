@@ -5,7 +5,7 @@ import type { Messaging } from '@baton/messaging';
 import type { EgressLists, Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
 import { type CryptoKey, SignJWT, UnsecuredJWT, exportSPKI, importJWK } from 'jose';
-import { ControlInMemory } from '../token.fixture.js';
+import { ControlInMemory } from '../control.fixture.js';
 import { isJwt } from '../token.service.js';
 import { FakeIssuer, trust } from './issuer.fixture.js';
 import { JwtService } from './jwt.service.js';

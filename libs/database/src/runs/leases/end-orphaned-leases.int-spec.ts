@@ -40,6 +40,16 @@ async function ended(session: string | undefined): Promise<void> {
   while ((await sql(stores, `SELECT FROM pg_stat_activity WHERE pid = ${pid}`)).length > 0);
 }
 
+/** A run whose worker has lost its connection. */
+async function startOrphan() {
+  const run = await startTask(stores);
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 1000);
+  await close();
+  await ended(session);
+  return run;
+}
+
 const orphans = async (restMs: number) => findWork(stores.database, STALE_MS, restMs);
 
 it('finds the runs of a worker whose connection has ended, long before their leases end', async () => {
@@ -57,11 +67,7 @@ it('finds the runs of a worker whose connection has ended, long before their lea
 });
 
 it('gives the worker time to connect again, and returns the end of that time', async () => {
-  await startTask(stores);
-  const { session, close } = await connect();
-  await stores.workers.seen({ ...worker, session }, 1000);
-  await close();
-  await ended(session);
+  await startOrphan();
   const restMs = LEASE_MS - 10_000;
   const found = await orphans(restMs);
   expect(found.orphanedRuns).toBe(false);
@@ -71,11 +77,7 @@ it('gives the worker time to connect again, and returns the end of that time', a
 });
 
 it('leaves a run whose worker has extended its lease meanwhile', async () => {
-  const run = await startTask(stores);
-  const { session, close } = await connect();
-  await stores.workers.seen({ ...worker, session }, 1000);
-  await close();
-  await ended(session);
+  const run = await startOrphan();
   const { at } = await orphans(LEASE_MS);
   await endOrphanedLeases(stores.database, LEASE_MS, at);
   expect(await beat(stores, [run])).toEqual([]);
@@ -83,11 +85,7 @@ it('leaves a run whose worker has extended its lease meanwhile', async () => {
 });
 
 it('leaves a run whose worker extends its lease at this moment, and does not wait for it', async () => {
-  const run = await startTask(stores);
-  const { session, close } = await connect();
-  await stores.workers.seen({ ...worker, session }, 1000);
-  await close();
-  await ended(session);
+  const run = await startOrphan();
   const { at } = await orphans(LEASE_MS);
   const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
   await stores.database.inSystem(async (transaction) => {
@@ -120,11 +118,7 @@ it('waits for the lease of a worker without a known session', async () => {
 });
 
 it('waits for the lease of a worker whose last heartbeat is older than a minute', async () => {
-  await startTask(stores);
-  const { session, close } = await connect();
-  await stores.workers.seen({ ...worker, session }, 1000);
-  await close();
-  await ended(session);
+  await startOrphan();
   await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds'`);
   const { orphanedRuns, at } = await orphans(LEASE_MS);
   expect([orphanedRuns, await endOrphanedLeases(stores.database, LEASE_MS, at)]).toEqual([false, []]);
